@@ -69,7 +69,7 @@ def test_a_context_tells_texts_apart_that_are_the_same_in_english(page: Page) ->
     chinese = {key: messages["zh"][key] for key, text in texts.items() if isinstance(text, dict)}
     expected = {
         "lens": {"comma": "，", "steps_rest": "其他词元", "steps_rest_labels": "其他标签", "tour_layer": "注意力层"},
-        "playground": {"play_in_seq2seq": "原文", "play_text": "纯文本", "play_set_n_best": "候选数"},
+        "playground": {"play_in_translation": "原文", "play_text": "纯文本", "play_set_n_best": "候选数"},
     }
     assert chinese.items() >= expected[page].items()
 

@@ -280,7 +280,7 @@ export function questionsOf(trace, kinds, noEntity) {
     all.push({ kind: "mask", text: visibleText(chosen), subject: String(i + 1), position, others: tokensBut(mask.alternatives, chosen) });
   });
   if (labels.length > 1) all.push({ kind: "label", text: labels[0], subject: "", position: -1, others: labels.slice(1).map((name) => /** @type {Choice} */ ([name, name])) });
-  if (output.task === "tag") all.push(...tagQuestions(trace, [...kinds], noEntity));
+  if (trace.answer_form === "spans") all.push(...tagQuestions(trace, [...kinds], noEntity));
   return all.filter((question) => question.others.length > 0);
 }
 

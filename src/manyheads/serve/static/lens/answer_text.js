@@ -96,7 +96,7 @@ export function tokenLine(acts) {
       const numbers = alignment.flatMap(({ target: [start, end] }, number) => (start < group.end && group.start < end ? [number] : []));
       return { group, node: buildToken(output, forced, group, numbers), links: numbers };
     });
-    const isPrompt = trace.output.task === "language";
+    const isPrompt = trace.answer_form === "continuation";
     target.replaceChildren(isPrompt && prompt ? el("span", { class: "prompt" }, prompt) : prompt,
       ...shown.flatMap(({ group, node }) => [group.before + leadingSpace(group.text), node]), after);
     lit = new Set();

@@ -1,4 +1,5 @@
 // The model's answer with its confidence, and beside it the answer without the heads that are switched off.
+/** @import { AnswerForm } from "../shared/types.js" */
 /** @import { Ablation, Context, Output, Trace, View } from "./lens_types.js" */
 import { changedParts } from "../shared/changed_words.js";
 import { button, show } from "../shared/controls.js";
@@ -84,9 +85,9 @@ export function mountAnswerView(root, context) {
     const { output } = trace;
     const total = output.log_probability;
     const hasMean = output.tokens.length > 1;
-    const confidence = total === null ? "" : !hasMean ? t(output.task === "tag" ? "answer_confidence_tags" : "answer_confidence", { value: percent(Math.exp(total)) })
+    const confidence = total === null ? "" : !hasMean ? t(trace.answer_form === "spans" ? "answer_confidence_tags" : "answer_confidence", { value: percent(Math.exp(total)) })
       : t("answer_confidence_tokens", { value: percent(Math.exp(total)), mean: percent(Math.exp(total / output.tokens.length)) });
-    show(top, [trace, store.state.lang], () => [el("h2", {}, t(`answer_title_${output.task}`)), el("p", { class: "faint", title: hasMean ? t("answer_mean") : null }, confidence)]);
+    show(top, [trace, store.state.lang], () => [el("h2", {}, t(`answer_title_${trace.answer_form}`)), el("p", { class: "faint", title: hasMean ? t("answer_mean") : null }, confidence)]);
     const forced = ablation?.forced ?? null;
     const isWritten = output.tokens.length > 0;
     line.root.hidden = !isWritten;
@@ -106,21 +107,22 @@ export function mountAnswerView(root, context) {
     const { output } = trace;
     const free = ablation?.free ?? null;
     const { at, lang } = store.state;
+    const isTagged = trace.answer_form === "spans";
     show(main, [trace, ablation, lang, mask, at, isOpen], () => [
-      output.task === "tag" ? entityText(trace.text, output.spans, null, labelsOf(output, free), wordsOf(trace)) : null,
-      output.task === "tag" && output.spans.length === 0 ? el("p", { class: "note-small" }, t("answer_no_entities")) : null,
-      ...(output.task === "masked" ? masks(trace, free) : []),
-      ...(output.task === "tag" ? [] : labels(output, free)),
-      ngrams(output),
+      isTagged ? entityText(trace.text, output.spans, null, labelsOf(output, free), wordsOf(trace)) : null,
+      isTagged && output.spans.length === 0 ? el("p", { class: "note-small" }, t("answer_no_entities")) : null,
+      ...(trace.answer_form === "masks" ? masks(trace, free) : []),
+      ...(isTagged ? [] : labels(output, free)),
+      ngrams(trace),
     ]);
-    side.hidden = output.task !== "tag" || output.labels.length === 0;
+    side.hidden = !isTagged || output.labels.length === 0;
     show(side, [trace, ablation, lang, isOpen], () => (side.hidden ? [] : [el("h3", { class: "answer-part" }, t("answer_intent")), ...labels(output, free)]));
   }
 
-  /** How much of the answer does not come from heads. @param {Output} output */
-  function ngrams({ task, ngram_share: share }) {
+  /** How much of the answer does not come from heads. @param {Trace} trace */
+  function ngrams({ answer_form: form, output: { ngram_share: share } }) {
     if (share === null || share < NO_SHARE) return null;
-    return el("p", { class: "note-small" }, t(task === "tag" ? "answer_ngrams_tag" : "answer_ngrams", { share: roundPercent(share), rest: roundPercent(1 - share) }));
+    return el("p", { class: "note-small" }, t(form === "spans" ? "answer_ngrams_spans" : "answer_ngrams", { share: roundPercent(share), rest: roundPercent(1 - share) }));
   }
 
   /** The words of a tagged text: a click chooses one, as a step of generation is chosen. @param {Trace} trace */
@@ -205,17 +207,17 @@ const NO_CHANGE = 5e-5; // nats; shown as 0
  * @returns {Node[]}
  */
 function answerWithout(trace, { free, log_probability_change: change }, labels, { t }) {
-  const { output } = trace;
+  const { answer_form: form, output } = trace;
   const note = (/** @type {string} */ text) => el("p", { class: "note-small" }, text);
   const parts = [];
   if (output.tokens.length || free.tokens.length) parts.push(free.answer.trim() ? changedText(free.answer.trim(), output.answer.trim()) : note(t("answer_empty")));
-  if (output.task === "tag") {
+  if (form === "spans") {
     parts.push(entityText(trace.text, free.spans, output.spans, labels));
     const { lost, changed } = changedEntities(output.spans, free.spans, trace.text);
     if (changed.length) parts.push(note(t("answer_changed", { entities: changed.join(t("list_semicolon")) })));
     if (lost.length) parts.push(note(t("answer_lost", { entities: lost.join(t("list_comma")) })));
   }
-  if (output.task === "masked") parts.push(maskedText(trace.text, free.masks, output.masks, null, null));
+  if (form === "masks") parts.push(maskedText(trace.text, free.masks, output.masks, null, null));
   parts.push(note(sentences(t, [verdict(output, free), probability(output.log_probability, change)])));
   return parts;
 
@@ -224,7 +226,7 @@ function answerWithout(trace, { free, log_probability_change: change }, labels, 
     const [best, bestWithout] = [before.labels, after.labels].map((list) => [...list].sort((a, b) => b.probability - a.probability)[0]?.name);
     if (best !== bestWithout) return t("answer_other_label", { label: bestWithout ?? "–" });
     if (before.answer === after.answer && !hasNewEntity(before.spans, after.spans) && !hasNewEntity(after.spans, before.spans)) return t("answer_same");
-    return t(hasMarks(before, after) ? "answer_differs" : "answer_changes");
+    return t(hasMarks(form, before, after) ? "answer_differs" : "answer_changes");
   }
 
   /** @param {number | null} before @param {number | null} by of log-probability */
@@ -239,9 +241,9 @@ function answerWithout(trace, { free, log_probability_change: change }, labels, 
   }
 }
 
-/** Whether something new is marked. @param {Output} before @param {Output} after */
-function hasMarks(before, after) {
-  if (after.task === "tag") return hasNewEntity(after.spans, before.spans);
-  if (after.task === "masked") return after.masks.some((mask, i) => mask.alternatives[0]?.text !== before.masks[i]?.alternatives[0]?.text);
+/** Whether something new is marked. @param {AnswerForm} form @param {Output} before @param {Output} after */
+function hasMarks(form, before, after) {
+  if (form === "spans") return hasNewEntity(after.spans, before.spans);
+  if (form === "masks") return after.masks.some((mask, i) => mask.alternatives[0]?.text !== before.masks[i]?.alternatives[0]?.text);
   return changedParts(after.answer.trim(), before.answer.trim()).some((part) => part.isChanged && part.text.trim());
 }

@@ -192,7 +192,7 @@ function header({ store, data }, openKeys) {
       const { state } = store;
       setText(name, data.info.name);
       setText(facts, [
-        data.info.languages.join(" → "), t(`task_${data.info.task}`),
+        data.info.languages.join(" → "), t(`task_${data.info.answer_form}`),
         t("parameters", { n: (data.info.n_parameters / 1e6).toFixed(1) }), data.info.is_live ? "" : t("in_a_file"),
       ].filter(Boolean).join(" · "));
       document.title = `${data.info.name} · manyheads lens`;

@@ -4,7 +4,7 @@
  * In a module: `/** @import { Context, View } from "./lens_types.js" *\/`.
  */
 
-import type { Language, Names, Problem, Translate } from "../shared/types.d.ts";
+import type { AnswerForm, Language, Names, Problem, Translate } from "../shared/types.d.ts";
 
 // ---------------------------------------------------------------- the page
 
@@ -142,12 +142,12 @@ export type HeadPart = { setScene(scene: Scene): void; redraw(): void; destroy()
 
 export type Model = { version: number; bundles: ModelInfo[] };
 export type AttentionKind = "encoder" | "decoder" | "cross";
-export type TaskName = "seq2seq" | "classify" | "tag" | "language" | "masked";
 
 export type ModelInfo = {
   id: string;
   name: string;
-  task: TaskName;
+  task: string; // its name; what the page shows depends on answer_form
+  answer_form: AnswerForm;
   shape: "encoder-decoder" | "encoder" | "decoder";
   n_parameters: number;
   width: number;
@@ -171,6 +171,7 @@ export type Trace = {
   text: string;
   answer: string;
   step: number | null;
+  answer_form: AnswerForm;
   sides: { source: Side | null; target: Side | null; written: Side | null };
   attentions: TracedAttention[];
   output: Output;
@@ -204,7 +205,6 @@ export type Unit = {
 export type Alternative = { id: number; text: string; probability: number };
 
 export type Output = {
-  task: string;
   answer: string;
   tokens: { text: string; probability: number; alternatives: Alternative[] }[];
   first: number; // the target position that wrote tokens[0]

@@ -253,7 +253,7 @@ function tokens(stop) {
   const parts = isCross
     ? [part(t("side_source"), source, chips(source, () => "", null)), part(t("side_written"), own, chips(own, chosen, choose))]
     : [part("", own, chips(own, chosen, choose))];
-  const kind = isCross ? "_cross" : isAnswer ? "_target" : data.info.task === "language" ? "_language" : "";
+  const kind = isCross ? "_cross" : isAnswer ? "_target" : data.info.answer_form === "continuation" ? "_continuation" : "";
   return {
     texts: [t(`tour_1_text${kind}`, { n: source?.tokens.length ?? 0, m: own?.tokens.length ?? 0, specials: specialsOf(t, source) }), t(isCross ? "tour_1_more_cross" : "tour_1_more", { word })],
     figure: el("div", { class: "tour-sides" }, ...parts),
@@ -411,7 +411,7 @@ function next(stop) {
   const isBoth = info.shape === "encoder-decoder";
   const isEncoder = attention.kind === "encoder";
   const isLast = info.attentions.every((one) => one.kind !== attention.kind || one.layer <= attention.layer);
-  const end = isBoth && isEncoder ? "tour_11_encoder" : `tour_11_${info.task}`;
+  const end = isBoth && isEncoder ? "tour_11_encoder" : `tour_11_end_${info.answer_form}`;
   const layers = isLast ? t(isBoth ? (isEncoder ? "tour_11_last_encoder" : "tour_11_last_decoder") : "tour_11_last", { n }) : t("tour_11_layers", { n, layer: attention.layer });
   return {
     texts: [t("tour_11_text"), t(isBoth && attention.kind === "decoder" ? "tour_11_then_cross" : "tour_11_then"), sentences(t, [layers, t(isLast ? `${end}_last` : end)])],

@@ -6,6 +6,8 @@ import { el } from "../shared/dom.js";
 import { decimal } from "../shared/figures.js";
 import { SETTINGS, valuesOf } from "./request.js";
 
+const OPEN = new Set(["labels", "continuation"]); // answers whose settings are unfolded at first
+
 /** Copies a text, also where the browser has no clipboard for pages without TLS. @param {string} text @param {PlayContext} context */
 export async function copy(text, { t, announce }) {
   let isCopied = false;
@@ -42,16 +44,16 @@ export function duration(milliseconds, { t }) {
 }
 
 /**
- * The settings of the task; null if it has none.
+ * The settings of a bundle; null if it has none.
  * @param {Session} session @param {PlayContext} context
  */
 export function optionsPart(session, context) {
   const { t } = context;
-  const settings = SETTINGS[session.bundle.task];
+  const settings = SETTINGS[session.bundle.answer_form];
   if (!settings.length) return null;
   const body = el("div", { class: "play-fields" });
   const reset = el("p", {});
-  const fold = folded("play_options", session.bundle.task === "classify" || session.bundle.task === "language", context, body, reset);
+  const fold = folded("play_options", OPEN.has(session.bundle.answer_form), context, body, reset);
   /** @type {Map<string, HTMLElement>} */
   const fields = new Map(settings.map((setting) => [setting.name, field(setting, session, context)]));
   body.append(...fields.values());

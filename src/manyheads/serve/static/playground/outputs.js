@@ -1,5 +1,6 @@
-// What is shown of a prediction: one function for each task.
-/** @import { Candidate, Entity, PlayContext, Prediction, Session } from "./playground_types.js" */
+// What is shown of a prediction, by the form of the answer.
+/** @import { AnswerForm } from "../shared/types.js" */
+/** @import { Candidate, Entity, PlayContext, Prediction, Result, Session } from "./playground_types.js" */
 import { changedParts, cutText } from "../shared/changed_words.js";
 import { button } from "../shared/controls.js";
 import { el } from "../shared/dom.js";
@@ -49,8 +50,8 @@ export function candidateTable(candidates, { t }) {
       el("td", { class: "num" }, decimal(candidate.score, 2))))));
 }
 
-/** @param {Session} session @param {Prediction} prediction @param {PlayContext} context @returns {HTMLElement[]} */
-export function classOutput(session, prediction, context) {
+/** @param {Session} session @param {Result} result @param {PlayContext} context @returns {HTMLElement[]} */
+function labelsOutput(session, { prediction }, context) {
   const { t } = context;
   const shares = sorted(prediction.probabilities ?? {});
   const answer = prediction.labels ?? (prediction.label ? [prediction.label] : []);
@@ -68,8 +69,8 @@ export function classOutput(session, prediction, context) {
 /** @param {Record<string, number>} probabilities @returns {[string, number][]} */
 const sorted = (probabilities) => Object.entries(probabilities).sort((one, other) => other[1] - one[1]);
 
-/** The text with its entities: each with its label in words; color and line style only help. @param {Session} session @param {string} text @param {Prediction} prediction @param {PlayContext} context */
-export function tagOutput(session, text, prediction, context) {
+/** The text with its entities: each with its label in words; color and line style only help. @param {Session} session @param {Result} result @param {PlayContext} context */
+function spansOutput(session, { text, prediction }, context) {
   const { t } = context;
   const spans = prediction.spans ?? [];
   const known = styled.get(session) ?? [...session.bundle.labels];
@@ -99,7 +100,7 @@ function entity(text, span, style) {
 }
 
 /** The text with the chosen guesses. @param {string} text @param {Prediction} prediction @param {readonly number[]} chosen */
-export function filledText(text, prediction, chosen) {
+function filledText(text, prediction, chosen) {
   return text.split(MASK).map((part, i, parts) => (i === parts.length - 1 ? part : part + guessText(prediction, chosen, i, part))).join("");
 }
 
@@ -109,8 +110,8 @@ function guessText(prediction, chosen, mask, before) {
   return before === "" || /\s$/.test(before) ? text.trimStart() : text;
 }
 
-/** @param {Session} session @param {string} text @param {Prediction} prediction @param {PlayContext} context */
-export function maskOutput(session, text, prediction, { t }) {
+/** @param {Session} session @param {Result} result @param {PlayContext} context */
+function masksOutput(session, { text, prediction }, { t }) {
   const gaps = prediction.gaps ?? [];
   const parts = text.split(MASK);
   const shownGuess = (/** @type {string} */ guess) => guess.trim() || "␣";
@@ -134,6 +135,17 @@ export function maskOutput(session, text, prediction, { t }) {
       }))),
   ];
 }
+
+/**
+ * Answers that are no running text: what is shown of them, and the text that "Copy" copies.
+ * @typedef {{ show: (session: Session, result: Result, context: PlayContext) => HTMLElement[], copied: (session: Session, result: Result) => string }} Output
+ * @type {Partial<Record<AnswerForm, Output>>}
+ */
+export const OUTPUTS = {
+  labels: { show: labelsOutput, copied: (_, { prediction }) => (prediction.labels ?? [prediction.label ?? ""]).join(" | ") },
+  spans: { show: spansOutput, copied: (_, { prediction }) => (prediction.spans ?? []).map((span) => `${span.text}\t${span.label}`).join("\n") },
+  masks: { show: masksOutput, copied: (session, { text, prediction }) => filledText(text, prediction, session.chosen) },
+};
 
 // ---------------------------------------------------------------- bars of probabilities
 

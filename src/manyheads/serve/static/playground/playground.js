@@ -5,8 +5,8 @@ import { choice, el, setText } from "../shared/dom.js";
 import { currentLanguage, readMessages, setLanguage, t } from "../shared/messages.js";
 import { readAddress, remember, startState, writeAddress } from "./address.js";
 import { asPlayProblem, fetchBundles, storedKey, storeKey } from "./api.js";
-import { createSession } from "./session.js";
-import { bundleView, isTranslation } from "./view.js";
+import { createSession, isLive } from "./session.js";
+import { bundleView, isTranslation, kindOf } from "./view.js";
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 const announcement = el("p", { class: "announcement", role: "status", "aria-live": "polite" });
@@ -95,7 +95,7 @@ function sessionOf(name) {
   const bundle = bundles.find((one) => one.name === name) ?? bundles[0];
   const made = createSession(bundle, changed);
   sessions.set(name, made);
-  if (made.text && bundle.task !== "language") made.run(); // what was typed before a reload
+  if (made.text && isLive(bundle)) made.run(); // what was typed before a reload
   return made;
 }
 
@@ -140,12 +140,13 @@ function frame(...children) {
 function modelLine(bundle) {
   const facts = [
     isTranslation(bundle) ? bundle.languages.slice(0, 2).join(" → ") : bundle.languages.join(", "),
-    t(bundle.task === "seq2seq" && !isTranslation(bundle) ? "play_task_text" : `play_task_${bundle.task}`),
+    t(`play_task_${kindOf(bundle)}`),
     Number.isFinite(bundle.n_parameters) ? t("play_parameters", { n: (bundle.n_parameters / 1e6).toFixed(1) }) : "",
     bundle.version ? t("play_version", { version: bundle.version }) : "",
   ];
+  const hasKinds = new Set(bundles.map(kindOf)).size > 1;
   const select = el("select", { id: "play-bundle", "data-key": "bundle", onchange: () => set({ bundle: select.value }) },
-    ...bundles.map(({ name, task }) => el("option", { value: name, selected: name === bundle.name }, bundles.some((one) => one.task !== task) ? `${name} – ${t(`play_task_${task}`)}` : name)));
+    ...bundles.map((each) => el("option", { value: each.name, selected: each.name === bundle.name }, hasKinds ? `${each.name} – ${t(`play_task_${kindOf(each)}`)}` : each.name)));
   return el("div", { class: "model-line" }, el("h1", { dir: "auto" }, bundle.name), el("p", { class: "faint facts" }, facts.filter(Boolean).join(" · ")),
     bundles.length > 1 ? el("p", { class: "play-bundle" }, el("label", { for: "play-bundle" }, t("play_bundle")), select) : null);
 }

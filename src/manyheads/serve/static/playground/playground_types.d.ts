@@ -1,15 +1,15 @@
 /** Types of the playground: what the server of `manyheads serve` sends, and what the page keeps. */
 
-import type { Language, Translate } from "../shared/types.d.ts";
+import type { AnswerForm, Language, Translate } from "../shared/types.d.ts";
 
-export type TaskName = "seq2seq" | "classify" | "tag" | "language" | "masked";
 export type Theme = "auto" | "light" | "dark";
 
 /** A bundle that is served, as GET /v1/bundles describes it. */
 export type Bundle = {
   name: string;
-  task: TaskName;
-  purpose: string; // of seq2seq: "translation", "summary", …; "" if unknown
+  task: string; // its name; what the page shows depends on answer_form
+  answer_form: AnswerForm;
+  purpose: string; // of an answer that is a text: "translation", "summary", …; "" if unknown
   languages: string[];
   labels: string[];
   n_parameters: number;
@@ -22,7 +22,7 @@ export type Candidate = { text: string; log_probability: number; score: number; 
 export type Entity = { start: number; end: number; label: string; text: string; probability: number | null };
 export type Guess = { text: string; probability: number };
 
-/** One of the predictions of POST /v1/predict; which fields it has depends on the task. */
+/** One of the predictions of POST /v1/predict; which fields it has depends on the answer_form of the bundle. */
 export type Prediction = {
   source?: string;
   answer?: unknown;

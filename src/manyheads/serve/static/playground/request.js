@@ -1,6 +1,7 @@
-// What is sent for a bundle: the settings of each task, the JSON body, and the same request as a command line.
+// What is sent for a bundle: its settings, the JSON body, and the same request as a command line.
+/** @import { AnswerForm } from "../shared/types.js" */
 /** @import { Body } from "./api.js" */
-/** @import { Bundle, Session, TaskName, Term, Value, Values } from "./playground_types.js" */
+/** @import { Bundle, Session, Term, Value, Values } from "./playground_types.js" */
 
 export const MASK = "[MASK]";
 const N_BEST = 3;
@@ -27,9 +28,9 @@ const MAX_NEW_TOKENS = { name: "max_new_tokens", kind: "number", isDecode: true,
 /** @type {Setting} */
 const NO_REPEAT = { name: "no_repeat_ngram", kind: "number", isDecode: true, min: 1, max: 100, step: 1, usual: ofBundle("no_repeat_ngram", null), isOff: true };
 
-/** @type {Record<TaskName, Setting[]>} */
+/** @type {Record<AnswerForm, Setting[]>} */
 export const SETTINGS = {
-  seq2seq: [
+  text: [
     { name: "method", kind: "choice", choices: ["beam", "greedy"], isDecode: true, usual: (bundle) => (bundle.decode.method === "greedy" ? "greedy" : "beam") },
     { name: "beam", kind: "number", isDecode: true, min: 1, max: 256, step: 1, usual: ofBundle("beam", 4), isUsed: isBeam },
     { name: "n_best", kind: "number", min: 1, max: 50, step: 1, usual: () => N_BEST, isUsed: isBeam },
@@ -40,9 +41,9 @@ export const SETTINGS = {
     { name: "prefix", kind: "text", usual: () => "" },
     { name: "align", kind: "check", usual: () => true },
   ],
-  classify: [{ name: "threshold", kind: "range", min: 0, max: 0.99, step: 0.01, usual: () => 0 }],
-  tag: [],
-  language: [
+  labels: [{ name: "threshold", kind: "range", min: 0, max: 0.99, step: 0.01, usual: () => 0 }],
+  spans: [],
+  continuation: [
     { name: "method", kind: "choice", choices: ["sample", "greedy"], isDecode: true, usual: (bundle) => (bundle.decode.method === "greedy" ? "greedy" : "sample") },
     { name: "temperature", kind: "number", isDecode: true, min: 0.05, max: 10, step: 0.05, usual: ofBundle("temperature", 1), isUsed: isSample },
     { name: "top_p", kind: "number", isDecode: true, min: 0.01, max: 1, step: 0.01, usual: ofBundle("top_p", 1), isUsed: isSample },
@@ -50,14 +51,14 @@ export const SETTINGS = {
     { name: "seed", kind: "number", isDecode: true, min: 0, max: 2 ** 31 - 1, step: 1, usual: ofBundle("seed", 1), isUsed: isSample },
     NO_REPEAT,
   ],
-  masked: [],
+  masks: [],
 };
 
-/** The values of all settings of a task, usual ones included. @param {Session} session @returns {Values} */
+/** The values of all settings of a bundle, usual ones included. @param {Session} session @returns {Values} */
 export function valuesOf({ bundle, values }) {
   /** @type {Values} */
   const all = {};
-  for (const setting of SETTINGS[bundle.task]) {
+  for (const setting of SETTINGS[bundle.answer_form]) {
     const value = values[setting.name] ?? setting.usual(bundle);
     if (value !== null) all[setting.name] = value;
   }
@@ -67,7 +68,7 @@ export function valuesOf({ bundle, values }) {
 /** The name of the first setting whose value is not allowed. @param {Session} session @returns {Setting | null} */
 export function wrongSetting(session) {
   const all = valuesOf(session);
-  return SETTINGS[session.bundle.task].find(({ name, kind, min = -Infinity, max = Infinity, step, isUsed = () => true }) => {
+  return SETTINGS[session.bundle.answer_form].find(({ name, kind, min = -Infinity, max = Infinity, step, isUsed = () => true }) => {
     const value = all[name];
     if (kind !== "number" || value === undefined || !isUsed(all)) return false;
     return typeof value !== "number" || !Number.isFinite(value) || value < min || value > max || (step === 1 && !Number.isInteger(value));
@@ -90,13 +91,13 @@ export function bodyOf(session) {
   const body = { bundle: bundle.name, texts: [text] };
   /** @type {Record<string, Value>} */
   const decode = {};
-  for (const { name, isDecode, usual, isUsed = () => true } of SETTINGS[bundle.task]) {
+  for (const { name, isDecode, usual, isUsed = () => true } of SETTINGS[bundle.answer_form]) {
     const value = all[name];
     if (value === undefined || value === "" || !isUsed(all)) continue;
     if (isDecode && (value !== usual(bundle) || value !== (bundle.decode[name] ?? value))) decode[name] = value;
     if (!isDecode && value !== false && value !== 0) body[name] = value;
   }
-  if (bundle.task === "seq2seq") {
+  if (bundle.answer_form === "text") {
     const n_best = Number(body.n_best ?? 1);
     if (n_best === 1) delete body.n_best;
     else if (Number(all.beam) < n_best) decode.beam = n_best; // a beam search returns no more hypotheses than it keeps

@@ -8,7 +8,7 @@ const TICK = 500;
 const FRAME = 40; // milliseconds between two pictures of a stream
 
 /** Whether every change of the text is answered at once. @param {Bundle} bundle */
-export const isLive = ({ task }) => task !== "language";
+export const isLive = ({ answer_form }) => answer_form !== "continuation";
 
 /** @param {Bundle} bundle @param {() => void} changed @returns {Session} */
 export function createSession(bundle, changed) {
@@ -145,7 +145,7 @@ export function createSession(bundle, changed) {
   function localProblem() {
     const wrong = wrongSetting(session);
     if (wrong) return { status: 422, detail: "", key: "play_wrong_setting", values: { name: wrong.name, min: wrong.min ?? 0, max: wrong.max ?? 0 }, retryAfter: 0 };
-    if (bundle.task === "masked" && session.text.trim() && !session.text.includes(MASK)) return { status: 422, detail: "", key: "play_no_mask", retryAfter: 0 };
+    if (bundle.answer_form === "masks" && session.text.trim() && !session.text.includes(MASK)) return { status: 422, detail: "", key: "play_no_mask", retryAfter: 0 };
     return null;
   }
 

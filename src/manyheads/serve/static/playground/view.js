@@ -1,12 +1,13 @@
 // The page of one bundle: the text, the output, what went wrong, the glossary, the options, and the command line.
-/** @import { Bundle, Part, PlayContext, Session, TaskName } from "./playground_types.js" */
+/** @import { AnswerForm } from "../shared/types.js" */
+/** @import { Bundle, Part, PlayContext, Session } from "./playground_types.js" */
 import { button, show } from "../shared/controls.js";
 import { choice, el, setText } from "../shared/dom.js";
 import { createAlignment } from "./alignment.js";
 import { address } from "./api.js";
 import { copy, duration, folded, optionsPart } from "./fields.js";
 import { glossaryPart } from "./glossary.js";
-import { candidateTable, classOutput, filledText, maskOutput, remarks, tagOutput } from "./outputs.js";
+import { candidateTable, OUTPUTS, remarks } from "./outputs.js";
 import { bodyOf, curlOf, MASK } from "./request.js";
 import { isLive } from "./session.js";
 
@@ -23,14 +24,17 @@ function languageName(code, { lang }) {
 }
 
 /** Whether the output is a translation, rather than a summary or the like. @param {Session["bundle"]} bundle */
-export const isTranslation = ({ task, purpose, languages }) =>
-  task === "seq2seq" && (purpose === "translation" || (!purpose && languages.length > 1));
+export const isTranslation = ({ answer_form, purpose, languages }) =>
+  answer_form === "text" && (purpose === "translation" || (!purpose && languages.length > 1));
+
+/** What the output is, for the names of fields: the form of the answer, or a translation. @param {Session["bundle"]} bundle */
+export const kindOf = (bundle) => (isTranslation(bundle) ? "translation" : bundle.answer_form);
 
 /** @param {Session} session @param {PlayContext} context @returns {Part & { field: HTMLTextAreaElement }} */
 export function bundleView(session, context) {
   const input = inputPart(session, context);
   const output = outputPart(session, context, input);
-  const parts = [session.bundle.task === "seq2seq" ? glossaryPart(session, context) : null, optionsPart(session, context), curlPart(session, context)].filter((part) => part !== null);
+  const parts = [session.bundle.answer_form === "text" ? glossaryPart(session, context) : null, optionsPart(session, context), curlPart(session, context)].filter((part) => part !== null);
   const root = el("div", { class: "play-page" },
     el("div", { class: "play-columns" }, input.root, output.root),
     el("div", { class: "play-folds" }, ...parts.map((part) => part.root)));
@@ -47,23 +51,23 @@ export function bundleView(session, context) {
 /** The text field with its buttons and examples. @param {Session} session @param {PlayContext} context */
 function inputPart(session, context) {
   const { t } = context;
-  const { task, languages } = session.bundle;
-  const field = el("textarea", { id: "play-text", rows: 1, dir: "auto", spellcheck: "false", autocomplete: "off", placeholder: t(task === "language" ? "play_type_prompt" : "play_type_here") });
+  const { answer_form: form, languages } = session.bundle;
+  const field = el("textarea", { id: "play-text", rows: 1, dir: "auto", spellcheck: "false", autocomplete: "off", placeholder: t(form === "continuation" ? "play_type_prompt" : "play_type_here") });
   field.value = session.text;
   const mirror = el("div", { class: "play-mirror", dir: "auto", "aria-hidden": "true" });
-  const name = t(isTranslation(session.bundle) || task !== "seq2seq" ? `play_in_${task}` : "play_in_classify");
-  const spoken = task === "seq2seq" ? languageName(languages[0], context) : languages.map((code) => languageName(code, context)).join(" · ");
+  const name = t(`play_in_${kindOf(session.bundle)}`);
+  const spoken = form === "text" ? languageName(languages[0], context) : languages.map((code) => languageName(code, context)).join(" · ");
   const label = el("label", { for: "play-text" }, name, spoken ? el("span", { class: "faint" }, ` · ${spoken}`) : null);
-  const form = choice({ values: /** @type {const} */ (["text", "html"]), choose: (format) => session.setValue("format", format === "html" ? "html" : undefined) });
-  form.root.hidden = task !== "seq2seq";
+  const format = choice({ values: /** @type {const} */ (["text", "html"]), choose: (chosen) => session.setValue("format", chosen === "html" ? "html" : undefined) });
+  format.root.hidden = form !== "text";
   const count = el("span", { class: "faint play-count" });
   const clear = button(t("play_clear"), () => put(""), { class: "plain" });
-  const mask = task === "masked" ? button(t("play_insert_mask"), insertMask, { class: "plain" }) : null;
+  const mask = form === "masks" ? button(t("play_insert_mask"), insertMask, { class: "plain" }) : null;
   const run = button(t("play_generate"), () => session.run(), { class: "primary" });
   const stop = button(t("play_stop"), () => session.stop(), { class: "primary play-stop" });
   const examples = examplesOf(session.bundle);
   const root = el("section", { class: "play-in" },
-    el("div", { class: "play-caption" }, el("h2", {}, label), form.root),
+    el("div", { class: "play-caption" }, el("h2", {}, label), format.root),
     el("div", { class: "play-box" }, mirror, field),
     el("div", { class: "play-under" }, run, stop, count, el("span", { class: "play-acts" }, mask, clear)),
     examples.length ? el("div", { class: "play-examples" }, el("span", { class: "faint" }, t("play_examples")), ...examples.map((text) =>
@@ -114,7 +118,7 @@ function inputPart(session, context) {
       const n = [...session.text].length;
       setText(count, n === 1 ? t("play_character") : t("play_characters", { n: n.toLocaleString("en") }));
       clear.hidden = !session.text;
-      form.show(session.values.format === "html" ? "html" : "text", t("play_format"), (one) => t(`play_${one}`));
+      format.show(session.values.format === "html" ? "html" : "text", t("play_format"), (one) => t(`play_${one}`));
       showButtons();
       grow();
     },
@@ -124,8 +128,9 @@ function inputPart(session, context) {
 /** The output with its remarks, or the line about what went wrong. @param {Session} session @param {PlayContext} context @param {ReturnType<typeof inputPart>} input @returns {Part} */
 function outputPart(session, context, input) {
   const { t } = context;
-  const { task, languages } = session.bundle;
-  const kind = task === "seq2seq" && !isTranslation(session.bundle) ? "text" : task;
+  const { answer_form: form, languages } = session.bundle;
+  const kind = kindOf(session.bundle);
+  const other = OUTPUTS[form];
   const spoken = isTranslation(session.bundle) ? languageName(languages[1], context) : "";
   const heading = el("h2", {}, t(`play_out_${kind}`), spoken ? el("span", { class: "faint" }, ` · ${spoken}`) : null);
   const problem = el("div", { class: "play-problem", role: "alert" });
@@ -155,36 +160,28 @@ function outputPart(session, context, input) {
 
   function showResult() {
     const { result, streamed } = session;
-    const isText = task === "seq2seq" || task === "language";
-    words.hidden = !isText || (task === "language" ? !streamed : !result);
-    body.hidden = isText || !result;
+    words.hidden = Boolean(other) || (form === "continuation" ? !streamed : !result);
+    body.hidden = !other || !result;
     empty.hidden = !words.hidden || !body.hidden;
-    if (task === "seq2seq") {
+    if (other) {
+      if (result) show(body, [result, session.chosen.join()], () => other.show(session, result, context));
+    } else if (form === "text") {
       if (result) alignment.show(result.prediction, String(result.prediction.answer ?? result.prediction.candidates?.[0]?.text ?? ""), session.text === result.text);
       else alignment.clear();
       if (result) words.classList.toggle("is-code", session.values.format === "html");
-    } else if (task === "language" && streamed) {
+    } else if (streamed) {
       show(words, [streamed.prompt, streamed.text, streamed.state], () => [el("span", { class: "faint" }, streamed.prompt), streamed.text, streamed.state === "running" ? el("span", { class: "play-caret", "aria-hidden": "true" }) : null]);
-    } else if (result) {
-      const key = [result, session.chosen.join()];
-      if (task === "classify") show(body, key, () => classOutput(session, result.prediction, context));
-      if (task === "tag") show(body, key, () => tagOutput(session, result.text, result.prediction, context));
-      if (task === "masked") show(body, key, () => maskOutput(session, result.text, result.prediction, context));
     }
-    output.classList.toggle("is-old", result !== null && result.text !== session.text && task !== "language");
+    output.classList.toggle("is-old", result !== null && result.text !== session.text && form !== "continuation");
     output.setAttribute("aria-busy", String(session.isBusy));
   }
 
   /** The text that "Copy" copies. */
   function copied() {
     const { result, streamed } = session;
-    if (task === "language") return (streamed?.prompt ?? "") + (streamed?.text ?? "");
+    if (form === "continuation") return (streamed?.prompt ?? "") + (streamed?.text ?? "");
     if (!result) return "";
-    const { prediction, text } = result;
-    if (task === "masked") return filledText(text, prediction, session.chosen);
-    if (task === "classify") return (prediction.labels ?? [prediction.label ?? ""]).join(" | ");
-    if (task === "tag") return (prediction.spans ?? []).map((span) => `${span.text}\t${span.label}`).join("\n");
-    return String(prediction.answer ?? "");
+    return other ? other.copied(session, result) : String(result.prediction.answer ?? "");
   }
 
   function showActs() {
@@ -201,7 +198,7 @@ function outputPart(session, context, input) {
     show(notes, [result], () => {
       if (!result) return [];
       const { candidates = [] } = result.prediction;
-      return [...remarks(result.prediction, context), task === "seq2seq" && candidates.length > 1 ? candidateTable(candidates, context) : null];
+      return [...remarks(result.prediction, context), form === "text" && candidates.length > 1 ? candidateTable(candidates, context) : null];
     });
   }
 
@@ -237,33 +234,33 @@ function curlPart(session, context) {
 
 // ---------------------------------------------------------------- texts to try
 
-/** @type {Record<TaskName, Record<string, readonly string[]>>} */
+/** @type {Record<AnswerForm, Record<string, readonly string[]>>} */
 const EXAMPLES = {
-  seq2seq: {
+  text: {
     en: ["The teacher did not buy the red book.", "Two cats are sleeping in the garden.", "Who is reading the book?"],
     zh: ["那位教师没有买那本红色的书。", "两只猫正在花园里睡觉。", "谁正在读那本书？"],
     de: ["Der Lehrer hat das rote Buch nicht gekauft.", "Zwei Katzen schlafen im Garten.", "Wer liest das Buch?"],
     fr: ["Le professeur n’a pas acheté le livre rouge.", "Deux chats dorment dans le jardin.", "Qui lit le livre ?"],
   },
-  classify: {
+  labels: {
     en: ["The food was delicious, but the service was far too slow.", "What a wonderful film! I would watch it again."],
     zh: ["这家餐厅的菜很好吃，但是服务太慢了。", "这部电影真好看，我还想再看一遍。"],
     de: ["Das Essen war köstlich, aber die Bedienung viel zu langsam.", "Was für ein wunderbarer Film!"],
     fr: ["Le repas était délicieux, mais le service bien trop lent.", "Quel film magnifique !"],
   },
-  tag: {
+  spans: {
     en: ["Anna Weber met Daniel in Paris on Monday.", "Tom Baker works for Siemens in Berlin."],
     zh: ["王小明星期一在北京见到了李娜。", "张伟在上海的华为公司工作。"],
     de: ["Anna Weber traf Daniel am Montag in Paris.", "Tom Baker arbeitet für Siemens in Berlin."],
     fr: ["Anna Weber a rencontré Daniel à Paris lundi.", "Tom Baker travaille pour Siemens à Berlin."],
   },
-  language: {
+  continuation: {
     en: ["This morning Nina lost her phone at the", "Last Sunday Anna lost her key in the park."],
     zh: ["上个星期天安娜在公园里", "今天早上，老邻居"],
     de: ["Letzten Sonntag hat Anna ihren Schlüssel", "Heute Morgen hat Nina"],
     fr: ["Dimanche dernier, Anna a perdu sa clé", "Ce matin, Nina"],
   },
-  masked: {
+  masks: {
     en: ["Two cats are [MASK] in the garden.", "The teacher bought a [MASK] [MASK]."],
     zh: ["两只猫正在[MASK]里睡觉。", "老师买了一本[MASK]色的[MASK]。"],
     de: ["Zwei Katzen [MASK] im Garten.", "Der Lehrer hat ein [MASK] Buch gekauft."],
@@ -272,10 +269,10 @@ const EXAMPLES = {
 };
 
 /** Examples in the language that the bundle reads, or in two if it is not known. @param {Bundle} bundle @returns {readonly string[]} */
-export function examplesOf({ task, languages, examples }) {
+export function examplesOf({ answer_form: form, languages, examples }) {
   if (examples?.length) return examples;
-  const table = EXAMPLES[task];
-  const read = !languages.length ? ["en", "zh"] : task === "seq2seq" ? languages.slice(0, 1) : languages;
+  const table = EXAMPLES[form];
+  const read = !languages.length ? ["en", "zh"] : form === "text" ? languages.slice(0, 1) : languages;
   const known = read.map((code) => code.toLowerCase().split(/[-_]/)[0]).filter((code) => code in table);
   return known.flatMap((code) => (known.length > 1 ? table[code].slice(0, 1) : table[code]));
 }
