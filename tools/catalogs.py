@@ -6,6 +6,7 @@
 Needs Babel. A new language is one file: src/manyheads/locale/LANGUAGE/LC_MESSAGES/manyheads.po with a header.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def compile_all() -> None:
 
 
 def collect() -> Catalog:
-    """The messages of the source, and the messages of click that a user can see."""
+    """The messages of the source and of the pages, and the messages of click that a user can see."""
     found = Catalog(fuzzy=False)
     for folder, keywords in ((SOURCE, KEYWORDS), (_click(), {"_": None, "gettext": None, "ngettext": (1, 2)})):
         for name, line, message, comments, context in extract_from_dir(folder, METHODS, keywords=keywords):
@@ -42,6 +43,10 @@ def collect() -> Catalog:
                 found.add(message, locations=[(name, line)], auto_comments=comments, context=context)
             else:
                 found.add(message, context=context, auto_comments=["click"])
+    for path in sorted(SOURCE.glob("serve/static/*/*_messages.json")):
+        for line, text in enumerate(json.loads(path.read_text("utf-8")).values(), start=2):
+            message, context = (text["text"], text["context"]) if isinstance(text, dict) else (text, None)
+            found.add(message, locations=[(str(path.relative_to(SOURCE)), line)], context=context)
     return found
 
 

@@ -173,7 +173,7 @@ def test_an_encoder_takes_no_answer() -> None:
         (lambda c, i: c.get(f"/api/traces/{i}/picture/encoder.0.self/0?mass=nan"), 422, "is not a number from 0 to 1"),
         (lambda c, i: c.get("/api/heads?bundle=z"), 404, "There is no bundle"),
         (lambda c, i: c.get("/api/heads/encoder.0.self/99/effect"), 422, "has heads 0 to"),
-        (lambda c, i: c.get("/nothing.js"), 404, "There is no"),
+        (lambda c, i: c.get("/lens/nothing.js"), 404, "There is no"),
         (lambda c, i: c.get("/..%2f..%2fbundle.py"), 404, ""),
         (lambda c, i: c.get("/types.d.ts"), 404, ""),
         (lambda c, i: c.put("/api/trace", json={}), 405, ""),

@@ -52,12 +52,12 @@ def test_the_page_loads_nothing() -> None:
     assert not re.findall(r"""(?:src|href)=["'](?!data:)""", page)
     assert "default-src 'none'" in page
     modules = _script(page, '<script type="importmap">')["imports"]
-    assert "lens/lens.js" in modules
+    assert {"lens/lens.js", "shared/dom.js"} <= set(modules)
     for url in modules.values():
         source = base64.b64decode(url.removeprefix("data:text/javascript;base64,")).decode()
-        specifiers = re.findall(r"""["'](\./[^"']+|lens/[^"']+)["']""", source)
-        types = ("/types.js", "/types.d.ts")  # imported in comments
-        assert [name for name in specifiers if name not in modules and not name.endswith(types)] == []
+        specifiers = re.findall(r"""["'](\.\.?/[^"']+|(?:lens|shared)/[^"']+)["']""", source)
+        # Types are imported in comments.
+        assert [name for name in specifiers if name not in modules and not name.endswith("types.js")] == []
 
 
 def test_text_cannot_end_a_script() -> None:

@@ -30,6 +30,11 @@ def opened(kind: str, language: str) -> OpenedBundle:
     return OpenedBundle("a", Path(kind), Bundle(task, DecodeSettings(), to_table(recipe)))
 
 
+def test_the_description_says_what_an_answer_is() -> None:
+    forms = {kind: opened(kind, "en").describe()["answer_form"] for kind in TASKS if kind != "seq2seq"}
+    assert forms == {"classify": "labels", "tag": "spans", "language": "continuation", "masked": "masks"}
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_masked_model_is_given_a_text_with_one_mask(language: str) -> None:
     bundle = opened("masked", language)

@@ -157,9 +157,9 @@ def walk_service(walker: Walker) -> None:
         ask(("GET", path))
     for path in ("/frontend/settings", "/v1/bundles", "/v1/models"):
         ask(("GET", path))
-    for path, good in (("/static/{name}", "lens.js"), ("/docs/{name}", "swagger-ui.css")):
+    for path, good in (("/static/{folder}/{name}", "playground.js"), ("/docs/{name}", "swagger-ui.css")):
         for name in (good, "none", "../bundle.py", "../report.html", "../../passwd", "/etc/passwd"):
-            ask(("GET", path), name=name)
+            ask(("GET", path), name=name, folder="playground")
     for model in ("language", "none", "../seq2seq"):
         ask(("GET", "/v1/models/{model:path}"), model=model)
     for bundle in ("seq2seq", BROKEN, "none"):
@@ -174,7 +174,7 @@ def walk_lens(walker: Walker, bundle: str) -> None:
         return walker.wait(("GET", LENS + path), bundle=bundle, **values)
 
     for name in ("lens.js", "none", "../lens.html", "bundle.json", "recipe.toml"):
-        ask("GET", "/{name}", name=name)
+        ask("GET", "/{folder}/{name}", folder="lens", name=name)
     ask("GET", "/")
     (info,) = ask("GET", "/api/model").json["bundles"]
     text = TEXTS.get(bundle, TEXTS["language"])

@@ -25,7 +25,7 @@ from manyheads.serve.lens_page.lens_file import page_of
 from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
 from manyheads.serve.local_only import LocalOnly
 from manyheads.serve.service.problems import ProblemError, problem
-from manyheads.serve.static_files import PAGE, TYPES, file_names, read_page, read_static
+from manyheads.serve.static_files import file_names, media_type, read_page, read_static
 
 _PICTURES = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 _MAX_HEADS = 10_000  # in one request
@@ -54,7 +54,7 @@ def make_app(session: LensSession, hosts: Iterable[str] = (), language: Language
         Route("/api/traces/{id}/walk/{attention}/{number:int}/{query:int}", _handled(api.walk)),
         Route("/api/traces/{id}/picture/{attention}/{number:int}", _handled(api.picture)),
         Route("/api/traces/{id}/page.html", _handled(api.page)),
-        Route("/{name}", _static_file),
+        Route("/{folder}/{name}", _static_file),
     ]
 
     @asynccontextmanager
@@ -79,7 +79,7 @@ class _Api:
         self.jobs = HeadJobs(session)
 
     def start(self, request: Request, body: dict[str, Any]) -> Response:
-        return HTMLResponse(read_page(self.language))
+        return HTMLResponse(read_page("lens", self.language))
 
     def model(self, request: Request, body: dict[str, Any]) -> Response:
         return JSONResponse(self.session.describe())
@@ -224,11 +224,10 @@ def _head_of(request: Request) -> Head:
 
 
 async def _static_file(request: Request) -> Response:
-    name = str(request.path_params["name"])
-    suffix = "." + name.rpartition(".")[2]
-    if suffix not in TYPES or name == PAGE or name not in file_names():
-        return problem(404, f"There is no {name!r} here.")
-    return Response(read_static(name), media_type=f"{TYPES[suffix]}; charset=utf-8")
+    name = f"{request.path_params['folder']}/{request.path_params['name']}"
+    if name not in file_names("lens", "shared"):
+        return problem(404, _("There is no file {name!r} here.", name=name[:80]))
+    return Response(read_static(name), media_type=media_type(name))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

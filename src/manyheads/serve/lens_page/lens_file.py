@@ -7,7 +7,7 @@ limit of time. The page reports what it does not contain.
 """
 
 import base64
-import json
+import posixpath
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +21,13 @@ from manyheads.language import Language
 from manyheads.lens.heads import Head
 from manyheads.serve.lens_page.lens_session import VERSION, LensSession, TracedText, TraceRequest
 from manyheads.serve.lens_page.opened_bundle import OpenedBundle
-from manyheads.serve.static_files import file_names, read_page, read_static
+from manyheads.serve.static_files import file_names, read_page, read_static, script_json
 
 _SECONDS = 20.0  # for ablations, of each text
 _MAX_WALK_NUMBERS = 1_500_000  # of each text; about 10 bytes each
 _N_MOST_IMPORTANT = 10
-_RELATIVE_IMPORT = re.compile(r"""(\bfrom\s+|\bimport\s+|\bimport\()(["'])\./([\w.]+\.js)\2""")
-_STYLESHEET = re.compile(r'<link rel="stylesheet" href="([\w.]+)">')
+_RELATIVE_IMPORT = re.compile(r"""(\bfrom\s+|\bimport\s+|\bimport\()(["'])(\.\.?/[\w./]+\.js)\2""")
+_STYLESHEET = re.compile(r'<link rel="stylesheet" href="([\w./]+)">')
 _POLICY = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data: blob:"
 
 Progress = Callable[[float], None]
@@ -173,31 +173,25 @@ def _rounded(value: Any) -> Any:
 
 def _html(data: dict[str, Any], language: Language | None, state: str) -> str:
     """Return the page with its styles, modules and data embedded."""
-    page = read_page(language, state)
+    page = read_page("lens", language, state)
     charset = '<meta charset="utf-8">'
     page = page.replace(charset, f'{charset}\n<meta http-equiv="Content-Security-Policy" content="{_POLICY}">', 1)
-    page = re.sub(
-        r'<link rel="stylesheet" href="([\w.]+)">', lambda match: f"<style>\n{read_static(match[1])}</style>", page
-    )
-    modules = {f"lens/{name}": _data_url(read_static(name)) for name in file_names() if _is_of_lens(name)}
+    page = _STYLESHEET.sub(lambda match: f"<style>\n{read_static(match[1])}</style>", page)
+    modules = {name: _data_url(name) for name in file_names("lens", "shared") if name.endswith(".js")}
     embedded = (
-        f'<script type="importmap">{_script_json({"imports": modules})}</script>\n'
-        f'<script type="application/json" id="lens-data">{_script_json(data)}</script>\n'
+        f'<script type="importmap">{script_json({"imports": modules})}</script>\n'
+        f'<script type="application/json" id="lens-data">{script_json(data)}</script>\n'
         '<script type="module">import "lens/lens.js";</script>'
     )
-    return page.replace('<script type="module" src="lens.js"></script>', embedded, 1)
+    return page.replace('<script type="module" src="lens/lens.js"></script>', embedded, 1)
 
 
-def _data_url(source: str) -> str:
-    bare = _RELATIVE_IMPORT.sub(r"\1\2lens/\3\2", source)
-    return f"data:text/javascript;base64,{base64.b64encode(bare.encode()).decode()}"
+def _data_url(name: str) -> str:
+    """Return a module as a URL; what it imports by a relative path, it imports by the name in the map."""
 
+    def bare(match: re.Match[str]) -> str:
+        before, quote, path = match.groups()
+        return f"{before}{quote}{posixpath.normpath(posixpath.join(posixpath.dirname(name), path))}{quote}"
 
-def _script_json(value: Any) -> str:
-    """Return JSON that cannot end the script element it stands in."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def _is_of_lens(name: str) -> bool:
-    return name.endswith(".js") and not name.startswith("playground")
+    source = _RELATIVE_IMPORT.sub(bare, read_static(name))
+    return f"data:text/javascript;base64,{base64.b64encode(source.encode()).decode()}"

@@ -25,7 +25,7 @@ from manyheads.lens.traces.display_units import Side, Sides, UnitName, sides_of
 from manyheads.lens.traces.head_maps import AttentionMaps, HeadMaps, head_maps
 from manyheads.lens.traces.unit_maps import MapKind
 from manyheads.messages import _
-from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle, attention_place
+from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle, answer_form, attention_place
 from manyheads.serve.service.problems import ProblemError
 from manyheads.tasks import ModelInput, Task
 from manyheads.tasks.lens_output import HasLensOutput, LensOutput
@@ -236,7 +236,8 @@ def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
     output = task.lens_output(model_input)
     if opened.aligner is not None and request.step is None:
         output = opened.aligner.align_output(model_input.text, output)
-    view = _view(id, request, sides_of(model_input, task.tokenizer), model_input, maps, output)
+    sides = sides_of(model_input, task.tokenizer)
+    view = _view(id, request, sides, model_input, maps, output, answer_form(task))
     view["notes"] += [note._asdict() for note in answered.notes] + ([_DELETED] if opened.is_deleted else [])
     return TracedText(request, model_input, maps, view)
 
@@ -259,7 +260,7 @@ def _check(opened: OpenedBundle, request: TraceRequest) -> None:
 
 
 def _view(
-    id: str, request: TraceRequest, sides: Sides, model_input: ModelInput, maps: HeadMaps, output: LensOutput
+    id: str, request: TraceRequest, sides: Sides, model_input: ModelInput, maps: HeadMaps, output: LensOutput, form: str
 ) -> dict[str, Any]:
     content = output.to_json()
     return {
@@ -268,6 +269,7 @@ def _view(
         "text": request.text,
         "answer": model_input.answer,
         "step": request.step,
+        "answer_form": form,
         "sides": asdict(sides),
         "attentions": [_attention_view(name, one, sides) for name, one in maps.attentions.items()],
         "notes": content.pop("notes"),

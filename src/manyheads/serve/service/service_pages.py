@@ -6,9 +6,7 @@ from starlette.responses import HTMLResponse, Response
 from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.service import Service
-from manyheads.serve.static_files import TYPES, file_names, read_static
-
-_PLAYGROUND = "playground.html"
+from manyheads.serve.static_files import file_names, media_type, read_page, read_static
 
 
 def page_router(service: Service) -> APIRouter:
@@ -17,13 +15,13 @@ def page_router(service: Service) -> APIRouter:
 
     @router.get("/")
     async def playground() -> Response:
-        return HTMLResponse(read_static(_PLAYGROUND))
+        return HTMLResponse(read_page("playground"))
 
-    @router.get("/static/{name}")
-    async def static_file(name: str) -> Response:
-        suffix = "." + name.rpartition(".")[2]
-        if suffix not in TYPES or name not in file_names():
-            raise ProblemError(404, _("There is no file {name!r} here.", name=name[:80]))
-        return Response(read_static(name), media_type=f"{TYPES[suffix]}; charset=utf-8")
+    @router.get("/static/{folder}/{name}")
+    async def static_file(folder: str, name: str) -> Response:
+        path = f"{folder}/{name}"
+        if path not in file_names("playground", "shared"):
+            raise ProblemError(404, _("There is no file {name!r} here.", name=path[:80]))
+        return Response(read_static(path), media_type=media_type(path))
 
     return router

@@ -15,6 +15,7 @@ class ServedBundle:
     task: str  # "seq2seq", "classify", "tag", "language" or "masked"
     version: str  # the first digits of the SHA-256 of its manifest
     created: int  # Unix time at which the manifest was written
+    answer_form: str = "text"  # what an answer is: text, continuation, labels, spans or masks
     purpose: str = ""  # of a seq2seq bundle: "translation", "summary", …
     languages: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
