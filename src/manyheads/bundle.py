@@ -54,7 +54,7 @@ from manyheads.tasks import (
     TextOptions,
 )
 from manyheads.tasks.masked.masked_training import MASK_TEXT
-from manyheads.tasks.seq2seq.text_options import options_per_text
+from manyheads.tasks.seq2seq.settings import options_per_text
 from manyheads.text.tokens.seen_words import MAX_WORDS, SeenWords
 from manyheads.text.tokens.tokenizer import Tokenizer
 

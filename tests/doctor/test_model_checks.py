@@ -15,8 +15,8 @@ from manyheads.doctor.model_checks import (
 )
 from manyheads.model.weights import weights_of
 from manyheads.settings import to_table
-from manyheads.tasks.ngrams import NgramTagger, sparse_tables
-from manyheads.tasks.output_checks import check_outputs, is_repetitive
+from manyheads.tasks.tag.tag_training import NgramTagger, sparse_tables
+from manyheads.tasks.task_doctor import check_outputs, is_repetitive
 
 
 def test_untrained_bundle_is_intact_but_collapsed(untrained: Bundle, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from manyheads.tasks import HasBaseline, StoresBaseline, Tag, TagSettings
 from manyheads.tasks.tag import linear_tagger
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
-from manyheads.tasks.tag.tag_prediction import Scores, Shares
+from manyheads.tasks.tag.tagging import Scores, Shares
 
 from tasks.small import make_task
 from tasks.test_tag import PLAIN, ROWS

@@ -21,7 +21,7 @@ from manyheads.settings import to_table
 from manyheads.storage import verify_manifest
 from manyheads.tasks import HasReferences, Task
 from manyheads.tasks.findings import Finding, describe_sizes, share
-from manyheads.tasks.ngrams import sparse_tables
+from manyheads.tasks.tag.tag_training import sparse_tables
 from manyheads.text.reading.readers import Row
 from manyheads.text.tokens.tokenizer import Tokenizer
 

@@ -20,8 +20,7 @@ from manyheads.lens.traces.answered_text import write_answer
 from manyheads.messages import _
 from manyheads.model import Transformer, gated
 from manyheads.tasks import ModelInput, Task
-from manyheads.tasks.lens_output import HasLensOutput, LensOutput
-from manyheads.tasks.written_lens import WriterProbe
+from manyheads.tasks.lens_output import HasLensOutput, LensOutput, WriterProbe
 
 _BATCH_POSITIONS = 2048  # of all copies of a text in one forward pass
 

@@ -18,7 +18,7 @@ from manyheads.messages import Message
 from manyheads.metrics import Answers, Card, Decisions, Score, Tally, format_score
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
-from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.proposal import Quickstart
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.files import OnBad

@@ -33,22 +33,18 @@ from manyheads.metrics import (
 )
 from manyheads.model import ModelSettings, Transformer, evaluating
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.classify.classification import Classification
-from manyheads.tasks.classify.classify_doctor import ClassifyDoctor
-from manyheads.tasks.classify.classify_init import ClassifyInit
-from manyheads.tasks.classify.classify_lens import ClassifyProbe
-from manyheads.tasks.classify.classify_quickstart import QUICKSTART
+from manyheads.tasks.classify.classification import Classification, ClassifyProbe
+from manyheads.tasks.classify.classify_commands import QUICKSTART, ClassifyDoctor, ClassifyInit
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
-from manyheads.tasks.classify.mixture import DECISION_SCALE, Mixture
-from manyheads.tasks.classify.ngram_svm import NgramSVM, one_in
+from manyheads.tasks.classify.ngram_svm import DECISION_SCALE, Mixture, NgramSVM, one_in
+from manyheads.tasks.classify.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
 from manyheads.tasks.classify.settings import ClassifySettings
-from manyheads.tasks.label_metadata import MAX_LABELS, check_label_metadata, refuse_many_labels
+from manyheads.tasks.document_task import MonolingualTask
+from manyheads.tasks.labels import MAX_LABELS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.model_inputs import batches_by_length, encoder_input, windows
-from manyheads.tasks.monolingual_task import MonolingualTask
-from manyheads.tasks.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
-from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.proposal import Quickstart
 from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit

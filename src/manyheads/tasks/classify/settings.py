@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from manyheads.settings import Range, Rate, raise_faults, type_faults
-from manyheads.tasks.pooling import Pooling
+from manyheads.tasks.model_inputs import Pooling
 
 
 @dataclass(frozen=True, kw_only=True)
