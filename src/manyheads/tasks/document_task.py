@@ -19,7 +19,7 @@ from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
 from manyheads.tasks.proposal import HOUR, N_SPARE_TOKENS, Choice, Survey
-from manyheads.tasks.task import TrainingData
+from manyheads.tasks.task import Task, TrainingData
 from manyheads.tasks.task_doctor import Source, TaskDoctor
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, Timer, text_column, validation_rows
 from manyheads.text.reading.documents import document_files, read_documents
@@ -36,29 +36,6 @@ _T = TypeVar("_T", bound="DocumentTask")  # jaxtyping's beartype does not suppor
 _SHOWN_TOKENS = 20  # of a window, in `describe_windows`
 
 
-class MonolingualTask:
-    """A task whose rows have one text, in one language."""
-
-    @staticmethod
-    def languages(settings: Any) -> tuple[str, ...]:
-        """The task has one language."""
-        return ()
-
-    @staticmethod
-    def language_settings(languages: Sequence[str]) -> dict[str, Any]:
-        """No setting depends on the language."""
-        return {}
-
-    @staticmethod
-    def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The texts, without labels or tags."""
-        return (row[0] for row in rows)
-
-    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows that are not blank."""
-        return (row for row in rows if row[0].strip())
-
-
 @runtime_checkable
 class DocumentSettings(Protocol):
     """Settings that define what a document is."""
@@ -69,7 +46,7 @@ class DocumentSettings(Protocol):
 
 
 @dataclass(frozen=True)
-class DocumentTask(MonolingualTask):
+class DocumentTask(Task):
     """A task whose rows are documents of any length, and whose module is the Transformer alone."""
 
     noun: ClassVar[str] = "documents"
@@ -113,11 +90,6 @@ class DocumentTask(MonolingualTask):
         """The token ids of each document; line breaks are characters like any other."""
         return [tokenizer.encode_batch([text for (text,) in rows])]
 
-    @staticmethod
-    def max_row_length(model: ModelSettings, settings: DocumentSettings) -> int | None:
-        """No limit: documents are cut into windows."""
-        return None
-
     @classmethod
     def create(cls: type[_T], model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row] = ()) -> _T:
         """Create an untrained model."""
@@ -129,14 +101,6 @@ class DocumentTask(MonolingualTask):
     ) -> _T:
         """Create the model; there is no metadata."""
         return cls(model, tokenizer, settings)
-
-    def metadata(self) -> dict[str, Any]:
-        """Everything is in the settings."""
-        return {}
-
-    def calibrate(self: _T, rows: Sequence[Row]) -> _T:
-        """Nothing is calibrated."""
-        return self
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows that are not empty."""

@@ -1,7 +1,7 @@
 """`LensOutput`: the answer of any task to one model input, with probabilities and alternatives, as the lens shows it.
 
-A task that the lens can show implements `HasLensOutput`. `lens_output` computes an answer under the gates of the
-moment. `lens_probe` fixes an answer and computes its log-probability and logits for several copies of the input at
+`Task.lens_output` computes an answer under the gates of the
+moment. `Task.lens_probe` fixes an answer and computes its log-probability and logits for several copies of the input at
 once, so that each copy can have gates of its own.
 """
 
@@ -17,7 +17,7 @@ from manyheads.errors import LensError
 from manyheads.messages import Message, _
 from manyheads.model import Transformer, evaluating
 from manyheads.settings import did_you_mean
-from manyheads.tasks.task import ModelInput
+from manyheads.tasks.model_inputs import ModelInput
 from manyheads.text.tokens.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Token, Tokenizer
 
 N_ALTERNATIVES = 5
@@ -124,25 +124,6 @@ class LensProbe(Protocol):
 
     def logits(self, position: int, n_rows: int) -> Float[Tensor, "N V"]:
         """The logits of all choices at a position in each copy."""
-
-
-@runtime_checkable
-class HasLensOutput(Protocol):
-    """A task whose answers the lens can show."""
-
-    def lens_output(self, model_input: ModelInput) -> LensOutput:
-        """The output for an input; a model with a decoder is forced to write the input's target."""
-
-    def lens_probe(self, model_input: ModelInput) -> LensProbe:
-        """The present answer to this input, to be measured again with other gates."""
-
-
-@runtime_checkable
-class RewritesText(Protocol):
-    """A task whose `predict` normalizes a text before the model reads it."""
-
-    def text_to_read(self, text: str) -> tuple[str, tuple[Message, ...]]:
-        """The text as the model reads it, and notes about what `predict` does besides."""
 
 
 def token_text(tokenizer: Tokenizer, token_id: int, before: Sequence[int] = ()) -> str:

@@ -1,7 +1,7 @@
-"""Helpers shared by tasks: windows of long texts, batches by length, the tokens of a model's input, and pooling."""
+"""`ModelInput`: the tokens that a model reads; also windows of long texts, batches by length, and pooling."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -12,11 +12,29 @@ from torch import Tensor, nn
 from manyheads.data import plan_batches
 from manyheads.errors import DataError
 from manyheads.messages import _
-from manyheads.tasks.task import ModelInput
 from manyheads.text.tokens.tokenizer import BOS, EOS, Token, Tokenizer
 from manyheads.text.tokens.words import is_blank
 
 _BATCH_TOKENS = 4096  # padded tokens
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """One text as the tokens that a model reads, with their character offsets in the text or in the answer.
+
+    A language model reads both as one text, so the offsets of an answer count from the beginning of the text.
+    """
+
+    text: str
+    answer: str = ""
+    source: tuple[Token, ...] = ()  # the encoder's input
+    target: tuple[Token, ...] = ()  # the decoder's input; at each position it predicts the next token
+    last: Token | None = None  # the token after the last position, if known: EOS, or the last before the limit
+
+    @property
+    def written(self) -> tuple[Token, ...]:
+        """The token that follows each position of the target, as far as known."""
+        return self.target[1:] if self.last is None else (*self.target[1:], self.last)
 
 
 def windows(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:

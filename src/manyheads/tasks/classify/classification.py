@@ -17,7 +17,7 @@ from manyheads.messages import Message
 from manyheads.model import evaluating
 from manyheads.tasks.classify.out_of_scope import THRESHOLD
 from manyheads.tasks.lens_output import Alternatives, LabelChoice, LensOutput, find_name, refuse_position
-from manyheads.tasks.task import ModelInput
+from manyheads.tasks.model_inputs import ModelInput
 
 if TYPE_CHECKING:
     from manyheads.tasks.classify.classify_task import Classify

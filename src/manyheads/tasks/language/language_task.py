@@ -23,8 +23,9 @@ from manyheads.tasks.language.perplexity import sliding_windows, token_nll, wind
 from manyheads.tasks.language.settings import LanguageSettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput, WriterProbe
+from manyheads.tasks.model_inputs import ModelInput
 from manyheads.tasks.proposal import Quickstart
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task import AnswerForm, GenerativeTask, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.readers import Row
@@ -70,10 +71,11 @@ _WORD = re.compile(r"\S+|\n")  # a line break counts as a word, as in published 
 
 
 @dataclass(frozen=True)
-class Language(DocumentTask):
+class Language(DocumentTask, GenerativeTask):
     """A model that continues a text."""
 
     shape: ClassVar[str] = "decoder"
+    answer_form: ClassVar[AnswerForm] = "continuation"
     loss_unit: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = (NATS,)
     settings_type: ClassVar[type] = LanguageSettings
@@ -109,9 +111,6 @@ class Language(DocumentTask):
         if self.settings.stride is not None:
             return self.settings.stride
         return max(1, self.model.settings.max_length // 2)
-
-    def check(self, text: str, where: str) -> None:
-        """Any text can be continued; of a long one the last tokens are read."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """BOS, the tokens of a text and of its continuation."""

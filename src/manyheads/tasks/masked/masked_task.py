@@ -38,7 +38,7 @@ from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.masked.masked_lens import MaskedProbe, with_mask
 from manyheads.tasks.masked.masked_training import FIRST_TOKEN, MASK, MASK_TEXT, MaskedTrainingTask, Masker
 from manyheads.tasks.masked.settings import MaskedSettings
-from manyheads.tasks.model_inputs import batches_by_length, encoder_input, shift_spans
+from manyheads.tasks.model_inputs import ModelInput, batches_by_length, encoder_input, shift_spans
 from manyheads.tasks.proposal import (
     Choice,
     Proposal,
@@ -48,7 +48,7 @@ from manyheads.tasks.proposal import (
     stable_choices,
     training_choices,
 )
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult, one_line
+from manyheads.tasks.task import AnswerForm, Progress, TrainingData, ValidationResult, one_line
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit
 from manyheads.text.reading.readers import Row
@@ -131,6 +131,8 @@ class Masked(DocumentTask):
     """A model that predicts the masked tokens of a text."""
 
     shape: ClassVar[str] = "encoder"
+    answer_form: ClassVar[AnswerForm] = "masks"
+    mask_text: ClassVar[str] = MASK_TEXT
     loss_unit: ClassVar[str] = "masked"
     metrics: ClassVar[tuple[str, ...]] = (ACCURACY,)
     settings_type: ClassVar[type] = MaskedSettings

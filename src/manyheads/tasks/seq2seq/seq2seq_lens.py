@@ -8,8 +8,8 @@ from manyheads import corpora
 from manyheads.messages import Message
 from manyheads.tasks.lens_examples import HELD_OUT, Example, plain_text, tokenize_texts, with_relatives
 from manyheads.tasks.lens_output import WriterProbe
+from manyheads.tasks.model_inputs import ModelInput
 from manyheads.tasks.seq2seq.translation_parts import masked_tokens
-from manyheads.tasks.task import ModelInput
 from manyheads.text.markup.copyable_spans import copyable_spans, restore
 from manyheads.text.reading.readers import Row
 from manyheads.text.tokens.tokenizer import Token, Tokenizer

@@ -34,7 +34,7 @@ from manyheads.metrics import (
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
 from manyheads.tasks.lens_output import LensOutput, WriterProbe
-from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
+from manyheads.tasks.model_inputs import ModelInput, check_fits, refuse_blank, special_token, with_output
 from manyheads.tasks.proposal import Quickstart
 from manyheads.tasks.seq2seq.seq2seq_commands import QUICKSTART, Seq2SeqDoctor, Seq2SeqInit
 from manyheads.tasks.seq2seq.seq2seq_lens import PairExamples, probe_writing, text_to_read
@@ -58,7 +58,15 @@ from manyheads.tasks.seq2seq.translation_search import (
     is_open,
     tuning_rows,
 )
-from manyheads.tasks.task import DecodingChoice, ModelInput, Progress, TrainingData, ValidationResult, one_line
+from manyheads.tasks.task import (
+    AnswerForm,
+    DecodingChoice,
+    PairTask,
+    Progress,
+    TrainingData,
+    ValidationResult,
+    one_line,
+)
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.markup.copyable_spans import copyable_spans, restore
@@ -119,10 +127,11 @@ class Translations:
 
 
 @dataclass(frozen=True)
-class Seq2Seq:
+class Seq2Seq(PairTask):
     """A model that generates one text from another."""
 
     shape: ClassVar[str] = "encoder-decoder"
+    answer_form: ClassVar[AnswerForm] = "text"
     noun: ClassVar[str] = "sentence pairs"
     loss_unit: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = ("BLEU", "chrF")
@@ -272,6 +281,11 @@ class Seq2Seq:
     def is_translation(self) -> bool:
         """Whether targets are translations, so that a text can be translated sentence by sentence."""
         return self.settings.purpose == "translation"
+
+    @property
+    def has_confidence(self) -> bool:
+        """Whether a confidence was fitted to validation rows."""
+        return self.confidence is not None
 
     @property
     def part_reader(self) -> PartReader:
@@ -543,10 +557,6 @@ class Seq2Seq:
         ]
         score = quick_score(metric, translations, references, self.settings.target_language)
         return ValidationResult(metric, score, list(zip(sources, translations, references, strict=True)))
-
-    def calibrate(self, rows: Sequence[Row]) -> "Seq2Seq":
-        """Nothing is calibrated."""
-        return self
 
     def tune_decoding(
         self, rows: Sequence[Row], settings: DecodeSettings, metric: str

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.settings import Range, raise_faults, shown, type_faults
+from manyheads.tasks.task import TaskSettings
 from manyheads.text.terms.term_search import FoundTerm, find_terms
 from manyheads.text.tokens.words import is_blank
 
@@ -15,7 +16,7 @@ _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seq2SeqSettings:
+class Seq2SeqSettings(TaskSettings):
     """What the target is to the source, and the loss."""
 
     kind: Literal["seq2seq"] = "seq2seq"  # generate one text from another

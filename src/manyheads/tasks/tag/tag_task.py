@@ -22,11 +22,10 @@ from manyheads.messages import _
 from manyheads.metrics import Decisions, Score, SpanCard, Tally, f1_tally, label_card, span_card, span_decisions
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.document_task import MonolingualTask
 from manyheads.tasks.labels import MAX_TAGS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput
-from manyheads.tasks.model_inputs import encoder_input, shift_spans
+from manyheads.tasks.model_inputs import ModelInput, encoder_input, shift_spans
 from manyheads.tasks.proposal import Quickstart
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
@@ -43,7 +42,7 @@ from manyheads.tasks.tag.tagging import (
     WordTagger,
     tokenize_words,
 )
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task import AnswerForm, LabelingTask, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.files import OnBad
@@ -120,10 +119,11 @@ _SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)  # of the linear tagge
 
 
 @dataclass(frozen=True)
-class Tag(MonolingualTask):
+class Tag(LabelingTask):
     """A model that finds spans; the scores of a long text are averaged over windows."""
 
     shape: ClassVar[str] = "encoder"
+    answer_form: ClassVar[AnswerForm] = "spans"
     noun: ClassVar[str] = "tagged texts"
     loss_unit: ClassVar[str] = "words"
     metrics: ClassVar[tuple[str, ...]] = ("F1", "exact sentences", "intent accuracy", "accuracy")
@@ -283,6 +283,10 @@ class Tag(MonolingualTask):
             **self.calibration.metadata(),
         }
 
+    def sparse_weights(self) -> set[str]:
+        """Evidence of n-grams: most hashes never occur."""
+        return set() if self.module.ngrams is None else {"ngrams.evidence"}
+
     def hash_words(self, rows: Iterable[Row]) -> Iterator[Int[Tensor, "1 T"]]:
         """The word hashes of each row."""
         for row in rows:
@@ -298,9 +302,6 @@ class Tag(MonolingualTask):
         return TagTrainingTask(
             self.module, self.tokenizer, self.settings, self.states, self.intents, self.mentions, data
         )
-
-    def check(self, text: str, where: str) -> None:
-        """Any text can be read."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """BOS and the tokens of each word of a text, which must fit in one window."""

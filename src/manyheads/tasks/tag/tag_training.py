@@ -35,20 +35,10 @@ def _mix(numbers: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
     return mixed ^ ((mixed >> 29) & 0x7FFFFFFF)
 
 
-class NgramTable(nn.Module):
-    """A table of evidence by hashed n-gram; most of its rows are zero, because most hashes never occur."""
-
-    evidence: Tensor
-
-
-def sparse_tables(module: nn.Module) -> set[str]:
-    """Return the names of the weights in a module of which most rows are zero by nature."""
-    return {f"{name}.evidence" for name, part in module.named_modules() if isinstance(part, NgramTable)}
-
-
-class NgramTagger(NgramTable):
+class NgramTagger(nn.Module):
     """Learned evidence for a word's tag: of every n-gram of up to `max_n` words around it, by its position in it."""
 
+    evidence: Tensor
     is_common: Tensor  # 1 for n-grams that occur at least `_MIN_COUNT` times, else 0
 
     def __init__(self, n_states: int, max_n: int, dropout: float) -> None:

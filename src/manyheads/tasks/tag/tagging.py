@@ -24,11 +24,11 @@ from manyheads.tasks.lens_output import (
     find_name,
     refuse_position,
 )
-from manyheads.tasks.model_inputs import batches_by_length, windows
+from manyheads.tasks.model_inputs import ModelInput, batches_by_length, windows
 from manyheads.tasks.tag.crf import CRF, States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
 from manyheads.tasks.tag.tag_training import Tagger, WordBatch
-from manyheads.tasks.task import ModelInput, Progress, one_line
+from manyheads.tasks.task import Progress, one_line
 from manyheads.text.reading.tag_schemes import Span
 from manyheads.text.tokens.tokenizer import Token, Tokenizer
 from manyheads.text.tokens.words import Word, split_text
