@@ -46,15 +46,13 @@ from manyheads.storage import MANIFEST, atomic_folder, require_files, verify_man
 from manyheads.tasks import (
     TASKS,
     DecodingChoice,
+    LabelingTask,
+    PairTask,
     Prediction,
-    Seq2Seq,
-    StoresBaseline,
-    SupportsEngines,
     Task,
     TextOptions,
 )
-from manyheads.tasks.masked.masked_training import MASK_TEXT
-from manyheads.tasks.seq2seq.text_options import options_per_text
+from manyheads.tasks.seq2seq.settings import options_per_text
 from manyheads.text.tokens.seen_words import MAX_WORDS, SeenWords
 from manyheads.text.tokens.tokenizer import Tokenizer
 
@@ -105,7 +103,7 @@ class Bundle:
     @property
     def engine_task(self) -> Task:
         """The task, decoding with this bundle's engine if the task generates text with engines."""
-        return self.task.with_engine(self.engine) if isinstance(self.task, SupportsEngines) else self.task
+        return self.task.with_engine(self.engine)
 
     def predict(self, texts: Iterable[str], **changes: Any) -> list[Any]:
         """Return the answer for each text: a translation, a label, spans or a continuation.
@@ -153,7 +151,7 @@ class Bundle:
         task = self.engine_task
         if options is None:
             return task.predict(texts, settings, first)
-        if not isinstance(task, Seq2Seq):
+        if not isinstance(task, PairTask):
             raise BundleError(
                 _("glossary, keep and prefix are for translation; this is a bundle of the task {kind}.", kind=self.kind)
             )
@@ -161,9 +159,9 @@ class Bundle:
 
     def require_confidence(self, settings: DecodeSettings) -> None:
         """Raise BundleError if predictions with these settings have no confidence by which to abstain."""
-        if not isinstance(self.task, Seq2Seq):
+        if not isinstance(self.task, PairTask):
             raise BundleError(_("abstain is for translation; this is a bundle of the task {kind}.", kind=self.kind))
-        if self.task.confidence is None:
+        if not self.task.has_confidence:
             raise BundleError(
                 _(
                     "abstain needs a confidence, which this bundle does not have: it is fitted at the end of "
@@ -179,7 +177,10 @@ class Bundle:
         The list is empty if the bundle does not store its words: one made by an earlier version, or from more than a
         million different words.
         """
-        return [] if self.seen_words is None else self.seen_words.unseen(text.replace(MASK_TEXT, " "))
+        if self.seen_words is None:
+            return []
+        mask = self.task.mask_text
+        return self.seen_words.unseen(text.replace(mask, " ") if mask else text)
 
     def save(self, path: Path | str) -> None:
         """Write the folder atomically."""
@@ -209,7 +210,7 @@ class Bundle:
             if self.shortlist is not None:
                 arrays = {name: torch.from_numpy(array) for name, array in self.shortlist.arrays.items()}
                 save_tensors(arrays, folder / _SHORTLIST)
-            if isinstance(self.task, StoresBaseline) and (tensors := self.task.baseline_tensors()):
+            if isinstance(self.task, LabelingTask) and (tensors := self.task.baseline_tensors()):
                 save_tensors(tensors, folder / _BASELINE)
             if self.seen_words is not None:
                 # As signed integers, which every version of torch can store.
@@ -398,7 +399,7 @@ def _uses(folder: Path, config: Mapping[str, Any]) -> tuple[Use, ...]:
 
 def _with_baseline(task: Task, folder: Path) -> Task:
     try:
-        if not isinstance(task, StoresBaseline):
+        if not isinstance(task, LabelingTask):
             raise TypeError(_("this task has no baseline."))
         return task.with_baseline(read_tensors(folder / _BASELINE, BundleError))
     except (TypeError, ValueError) as error:  # numpy has no bfloat16

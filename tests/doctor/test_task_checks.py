@@ -12,7 +12,7 @@ from manyheads import corpora
 from manyheads.doctor import Finding, examine
 from manyheads.language import Bilingual
 from manyheads.settings import to_toml
-from manyheads.tasks.classify.classify_doctor import check_contradictions
+from manyheads.tasks.classify.classify_commands import check_contradictions
 from manyheads.tasks.task_doctor import Source
 
 Rows = list[tuple[str, ...]]

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from manyheads.tasks.classify import Classify, ClassifySettings
-from manyheads.tasks.encoder_choices import encoder_choices, encoder_proposal, token_choices, training_choices
+from manyheads.tasks.proposal import encoder_choices, encoder_proposal, token_choices, training_choices
 from manyheads.tasks.proposal import Choice, count_labels
 from manyheads.tasks.task_init import TaskGuess, TaskInit
 from manyheads.text.reading.files import read_lines

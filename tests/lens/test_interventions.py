@@ -113,7 +113,7 @@ def test_the_model_is_left_as_it_was_after_an_error(monkeypatch: pytest.MonkeyPa
 
 
 def fail_when_gated(task: Task):
-    from manyheads.tasks.written_lens import WriterProbe
+    from manyheads.tasks.lens_output import WriterProbe
 
     original = WriterProbe._hidden
 

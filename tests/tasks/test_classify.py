@@ -13,7 +13,7 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
 from manyheads.tasks import Classify, ClassifySettings, TrainingData
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.classify.mixture import Mixture
+from manyheads.tasks.classify.ngram_svm import Mixture
 from manyheads.training import Trainer, TrainSettings
 
 from tasks.makers import BLANK_TEXTS

@@ -12,15 +12,16 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.metrics import Tally, share_tally
 from manyheads.tasks import Seq2Seq
-from manyheads.tasks.seq2seq.length_penalties import (
+from manyheads.tasks.seq2seq.translation_search import (
     GRID,
+    LOW_CONFIDENCE,
     N_TUNED,
+    Confidence,
     choose_length_penalty,
     is_open,
     n_tuning_translations,
     tuning_rows,
 )
-from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE, Confidence
 
 ROWS = [pair for pair in corpora.pairs("en", "zh", "valid", 60) if len(pair[0]) < 60][:40]
 BEAM = DecodeSettings(beam=2, max_new_tokens=5)

@@ -12,7 +12,7 @@ from manyheads.errors import LensError
 from manyheads.lens.aligner import choose_aligner
 from manyheads.lens.traces.answered_text import answer_text, write_answer
 from manyheads.tasks import ModelInput, Seq2Seq, Seq2SeqSettings
-from manyheads.tasks.lens_output import HasLensOutput, LensProbe, token_text
+from manyheads.tasks.lens_output import LensProbe, token_text
 from manyheads.text.tokens.text_profile import TextProfile
 from manyheads.text.tokens.tokenizer import EOS, Tokenizer, TokenizerSettings
 
@@ -155,7 +155,6 @@ def test_text_without_a_mask_is_shown_with_a_note() -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_output_is_json(case: str) -> None:
     task = answering(case)
-    assert isinstance(task, HasLensOutput)
     model_input = write_answer(task, CASES[case], GREEDY)
     assert isinstance(task.lens_probe(model_input), LensProbe)
     table = json.loads(json.dumps(task.lens_output(model_input).to_json()))

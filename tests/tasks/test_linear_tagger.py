@@ -11,11 +11,11 @@ from manyheads.bundle import Bundle, load
 from manyheads.compress.head_removal import remove_heads
 from manyheads.decode import DecodeSettings
 from manyheads.settings import to_table
-from manyheads.tasks import HasBaseline, StoresBaseline, Tag, TagSettings
+from manyheads.tasks import LabelingTask, Tag, TagSettings
 from manyheads.tasks.tag import linear_tagger
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
-from manyheads.tasks.tag.tag_prediction import Scores, Shares
+from manyheads.tasks.tag.tagging import Scores, Shares
 
 from tasks.small import make_task
 from tasks.test_tag import PLAIN, ROWS
@@ -102,7 +102,7 @@ def test_before_calibration_it_validates_but_does_not_answer() -> None:
 
 def test_calibration_makes_it_part_of_the_bundle(tmp_path: Path) -> None:
     task = make_task(Tag, TagSettings(intents=True), ROWS).calibrate(ROWS)
-    assert isinstance(task, HasBaseline) and isinstance(task, StoresBaseline)
+    assert isinstance(task, LabelingTask) and task.baseline_name
     assert task.baseline_name == "linear CRF"
     assert task.baseline_tally(ROWS).value == 100.0
     assert 0.0 < task.baseline_share(ROWS) <= 1.0

@@ -20,7 +20,7 @@ from manyheads.lens.interventions import text_importance
 from manyheads.lens.scored_rows import open_sample
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.size import count_parameters
-from manyheads.tasks import TASKS, StreamingTask, SupportsEngines, Task, TrainingData
+from manyheads.tasks import TASKS, GenerativeTask, PairTask, Task, TrainingData
 from manyheads.text.reading.readers import Row
 from manyheads.training import Checkpoints, Trainer, TrainSettings
 
@@ -136,13 +136,13 @@ def test_predicting_and_scoring(kind: str) -> None:
         texts = [f"{text} [MASK]" for text in texts]
 
     def answers(one: Any) -> list[Any]:
-        if isinstance(one, SupportsEngines):
+        if isinstance(one, PairTask):
             one = one.with_engine(EngineSelector("torch"))
         results: list[Any] = [one.predict(texts, DecodeSettings(**decode, **method)) for method in methods]
         results.append(one.validate(scored, one.metrics[0]))
         calibrated = one.calibrate(scored)
         results.append(calibrated.score(scored, DecodeSettings(**decode, **methods[0])).scores)
-        if isinstance(one, StreamingTask):
+        if isinstance(one, GenerativeTask) and one.continues_prompts:
             results.append(list(one.stream(texts[0][:20], DecodeSettings(**decode))))
         return results
 

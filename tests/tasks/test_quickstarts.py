@@ -4,7 +4,7 @@ import pytest
 
 from manyheads.run import Recipe
 from manyheads.tasks import TASKS
-from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.proposal import Quickstart
 from manyheads.text.tokens.seen_words import words_of
 
 QUICKSTARTS = {task.quickstart.name: task.quickstart for task in TASKS.values() if task.quickstart is not None}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyheads.tasks.tag.tag_features import NO_FEATURE, shape_of, text_columns, word_features
+from manyheads.tasks.tag.linear_tagger import NO_FEATURE, shape_of, text_columns, word_features
 
 TEXTS = [["Ada", "lives", "in", "NEW", "York-12"], ["x"], ["in", "Oslo", "."]]
 

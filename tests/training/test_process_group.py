@@ -24,10 +24,10 @@ SETTINGS: dict[str, Any] = {"micro_batches": 4, "ema_decay": 0.9, "weight_decay"
 
 def trainer_of(group: ProcessGroup, *, is_ddp: bool = False, **settings: Any) -> Trainer[Numbers]:
     trainer = make_trainer(**SETTINGS | settings)
-    trainer.group = group
+    trainer.group = trainer.gradients.group = group
     if not group.is_first:  # rank 0 has to share its weights
         torch.nn.init.zeros_(next(trainer.model.parameters()))
-    trainer.adds_in_tree = not is_ddp
+    trainer.gradients.adds_in_tree = not is_ddp
     if settings.get("shard"):
         trainer.whole_model = make_trainer(**SETTINGS | settings).model
     return trainer

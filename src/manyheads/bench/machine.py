@@ -20,7 +20,6 @@ from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.model import ModelSettings
 from manyheads.run import Corpus, Recipe
-from manyheads.tasks import StreamingTask
 from manyheads.text.reading.readers import read_lines
 
 
@@ -101,7 +100,7 @@ def read_texts(bundle: Bundle, lines: Path | None = None) -> list[str]:
             raise DataError(_("The validation set has no text. Pass texts with --lines FILE."))
         raise DataError(_("{lines} has no text. Pass texts with --lines FILE.", lines=lines))
     # A model that continues prompts gets the beginning of each document.
-    return [text[:_PROMPT] for text in texts] if isinstance(bundle.task, StreamingTask) else texts
+    return [text[:_PROMPT] for text in texts] if bundle.task.continues_prompts else texts
 
 
 def measure_bundle(bundle: Bundle, texts: Sequence[str]) -> Iterator[Event]:

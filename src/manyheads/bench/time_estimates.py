@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from manyheads.bench.decoding_speed import DecodingSpeed
 from manyheads.bench.training_speed import TrainingSpeed
-from manyheads.tasks.seq2seq.seq2seq_init import count_epochs
+from manyheads.tasks.seq2seq.seq2seq_commands import count_epochs
 
 N_PAIRS = 30_000
 N_LINES = 10_000

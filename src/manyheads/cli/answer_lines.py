@@ -113,10 +113,9 @@ class AnswerWriter:
 
     def _is_blank(self, line: str) -> bool:
         """Return whether the line has no text to answer; a language model starts a new text there."""
-        from manyheads.tasks import StreamingTask
         from manyheads.text.tokens.words import is_blank
 
-        return is_blank(line) and not isinstance(self.bundle.task, StreamingTask)
+        return is_blank(line) and not self.bundle.task.continues_prompts
 
     def _fits(self, line: str, number: int) -> bool:
         from manyheads.errors import DataError

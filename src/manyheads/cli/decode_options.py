@@ -99,9 +99,9 @@ def read_text_options(glossary: Path | None, keep: Sequence[str], prefix: str | 
 
 def check_text_options(loaded: "Bundle", path: Path, options: "TextOptions | None", abstain: float | None) -> None:
     """Raise UsageError if the bundle does not translate."""
-    from manyheads.tasks import Seq2Seq
+    from manyheads.tasks import PairTask
 
-    is_translation = isinstance(loaded.task, Seq2Seq) and loaded.task.is_translation
+    is_translation = isinstance(loaded.task, PairTask) and loaded.task.is_translation
     if options is not None and not is_translation:
         raise click.UsageError(
             _(
@@ -111,7 +111,7 @@ def check_text_options(loaded: "Bundle", path: Path, options: "TextOptions | Non
             )
         )
     if abstain is not None:
-        if not isinstance(loaded.task, Seq2Seq):
+        if not isinstance(loaded.task, PairTask):
             raise click.UsageError(
                 _(
                     "--abstain needs a seq2seq model; {path} is a bundle of the task {kind}.",
@@ -147,7 +147,6 @@ def with_decode_changes(loaded: "Bundle", path: Path, changes: Mapping[str, Any]
     """Return the bundle with these decoding settings, after checking that it has them."""
     from manyheads.decode import DecodeSettings
     from manyheads.settings import build, to_table
-    from manyheads.tasks import StreamingTask
 
     if not changes:
         return loaded
@@ -162,7 +161,7 @@ def with_decode_changes(loaded: "Bundle", path: Path, changes: Mapping[str, Any]
                 names=names,
             )
         )
-    if "stop" in changes and not isinstance(loaded.task, StreamingTask):
+    if "stop" in changes and not loaded.task.continues_prompts:
         raise click.UsageError(
             _("--stop needs a language model; {path} is a bundle of the task {kind}.", path=path, kind=loaded.kind)
         )
@@ -174,12 +173,12 @@ def with_decode_changes(loaded: "Bundle", path: Path, changes: Mapping[str, Any]
 
 def with_threshold(loaded: "Bundle", path: Path, threshold: float | None) -> "Bundle":
     """Return the bundle with this threshold of probability, after checking that its answers have probabilities."""
-    from manyheads.tasks import ThresholdTask
+    from manyheads.tasks import LabelingTask
 
     if threshold is None:
         return loaded
     task = loaded.task
-    if not isinstance(task, ThresholdTask):
+    if not isinstance(task, LabelingTask):
         raise click.UsageError(
             _(
                 "--threshold needs a classifier or a tagger; {path} is a bundle of the task {kind}.",

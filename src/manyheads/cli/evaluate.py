@@ -140,7 +140,7 @@ def evaluate(
 ) -> None:
     """Score a bundle."""
     from manyheads.bundle import load
-    from manyheads.tasks import HasReferences
+    from manyheads.tasks import PairTask
 
     named = {"source": source_column, "target": target_column, "text": text_column}
     named |= {"label": label_column, "tags": tags_column}
@@ -156,7 +156,7 @@ def evaluate(
     loaded = with_decode_changes(loaded, bundle, changes)
     if precision is not None:
         _require_probabilities(loaded, bundle)
-    if isinstance(loaded.task, HasReferences):
+    if isinstance(loaded.task, PairTask):
         if negatives:
             raise click.UsageError(_("--out-of-scope needs a classifier; this model generates text."))
         if confusion:
@@ -304,7 +304,7 @@ def _score_negatives(
     from dataclasses import replace
 
     from manyheads.errors import DataError
-    from manyheads.tasks import ScopedTask
+    from manyheads.tasks import LabelingTask
     from manyheads.text.reading.readers import read_lines
 
     task = loaded.task
@@ -313,7 +313,7 @@ def _score_negatives(
         raise DataError(_("{path} has no text. Give one text per line that belongs to no label.", path=path))
     found = {}
     for name, rows in tests.items():
-        scores = task.score_out_of_scope(rows, texts, path.name) if isinstance(task, ScopedTask) else []
+        scores = task.score_out_of_scope(rows, texts, path.name) if isinstance(task, LabelingTask) else []
         if not scores:
             raise click.UsageError(
                 _(
@@ -327,9 +327,9 @@ def _score_negatives(
 
 
 def _require_probabilities(loaded: "Bundle", bundle: Path) -> None:
-    from manyheads.tasks import ThresholdTask
+    from manyheads.tasks import LabelingTask
 
-    if not isinstance(loaded.task, ThresholdTask):
+    if not isinstance(loaded.task, LabelingTask):
         raise click.UsageError(
             _(
                 "--precision needs a classifier or a tagger; {bundle} is a bundle of the task {kind}.",
@@ -343,9 +343,9 @@ def _choose_thresholds(
     loaded: "Bundle", bundle: Path, tests: Mapping[str, Rows], precision: float
 ) -> "dict[str, ThresholdChoice]":
     from manyheads.metrics import choose_threshold
-    from manyheads.tasks import ThresholdTask
+    from manyheads.tasks import LabelingTask
 
-    assert isinstance(loaded.task, ThresholdTask)  # checked by the caller
+    assert isinstance(loaded.task, LabelingTask)  # checked by the caller
     found = _for_each(tests, str(bundle), loaded.task.decisions)
     return {name: choose_threshold(decisions, 100 * precision) for name, decisions in found.items()}
 
@@ -360,10 +360,10 @@ def _show_thresholds(choices: "Mapping[str, ThresholdChoice]", bundle: Path) -> 
 
 def _load_rival(path: Path) -> "Bundle":
     from manyheads.bundle import load
-    from manyheads.tasks import HasReferences
+    from manyheads.tasks import PairTask
 
     rival = load(path, device="auto")
-    if not isinstance(rival.task, HasReferences):
+    if not isinstance(rival.task, PairTask):
         raise click.UsageError(
             _("{path} does not generate text with references: its task is {kind}.", path=path, kind=rival.kind)
         )
@@ -417,10 +417,10 @@ def _read_other_output(path: Path, n_sentences: int) -> list[str]:
 
 
 def _translate(loaded: "Bundle", tests: Mapping[str, Rows], title: str) -> "dict[str, Answers]":
-    from manyheads.tasks import HasReferences
+    from manyheads.tasks import PairTask
 
     task = loaded.engine_task
-    assert isinstance(task, HasReferences)  # checked by the caller
+    assert isinstance(task, PairTask)  # checked by the caller
     return _for_each(tests, title, partial(task.answer, settings=loaded.decode))
 
 

@@ -26,7 +26,7 @@ from manyheads.lens.importance import (
 from manyheads.lens.scored_rows import open_sample, valid_rows
 from manyheads.messages import _
 from manyheads.metrics import Change
-from manyheads.tasks import HasBaseline
+from manyheads.tasks import LabelingTask
 
 
 def measure_importance(bundle: Path, n_rows: int, valid: tuple[Path, ...], *, as_json: bool) -> None:
@@ -49,7 +49,7 @@ def measure_importance(bundle: Path, n_rows: int, valid: tuple[Path, ...], *, as
         return
     console = make_console(plain=False)
     _show_heads(gradients, singles, len(rows), console)
-    if isinstance(task, HasBaseline) and task.baseline_name:
+    if isinstance(task, LabelingTask) and task.baseline_name:
         share = f"{task.baseline_share(rows):.0%}"
         note = _(
             "  The {baseline_name} makes {share} of these decisions; the heads act on the rest.",

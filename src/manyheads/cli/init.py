@@ -311,7 +311,7 @@ def _label_list(labels: "Mapping[str, int]") -> str:
 
 
 def _warnings(survey: "Survey") -> "Iterator[str]":
-    from manyheads.tasks.label_checks import is_lopsided
+    from manyheads.tasks.labels import is_lopsided
 
     rare = survey.rare_labels
     if rare:

@@ -319,9 +319,10 @@ def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], No
 
 def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
     """Print a prompt and its continuation, token by token."""
-    from manyheads.tasks import StreamingTask
+    from manyheads.tasks import GenerativeTask
 
-    if not isinstance(loaded.task, StreamingTask):
+    task = loaded.task
+    if not (isinstance(task, GenerativeTask) and task.continues_prompts):
         raise click.UsageError(
             _(
                 "--prompt needs a language model; {bundle} is a bundle of the task {kind}.",
@@ -330,7 +331,7 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
             )
         )
     click.echo(prompt, nl=False)
-    for text in loaded.task.stream(prompt, loaded.decode):
+    for text in task.stream(prompt, loaded.decode):
         click.echo(text, nl=False)
         sys.stdout.flush()
     click.echo()

@@ -178,7 +178,7 @@ def _describe_out_of_scope(lines: LineNumbers) -> str:
 
 
 def _describe_low_confidence(lines: LineNumbers, n_rated: int) -> str:
-    from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE
+    from manyheads.tasks.seq2seq.translation_search import LOW_CONFIDENCE
 
     n_lines, share = lines.n_lines, f"{LOW_CONFIDENCE:.0%}".replace("%", " %")
     verb = "has" if n_rated == 1 else "have" if n_lines > 1 else "has"

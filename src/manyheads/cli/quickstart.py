@@ -12,7 +12,7 @@ from manyheads.messages import _, _n
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.lens.visible_ablation import VisibleAblation
-    from manyheads.tasks.quickstart import Quickstart
+    from manyheads.tasks.proposal import Quickstart
 
 _SURVEY = 80  # texts to observe heads on: seconds
 _N_TRIED = 20  # held-out texts, of which one is to be answered without a warning

@@ -18,7 +18,7 @@ from manyheads.messages import _
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.settings import to_table
-from manyheads.tasks import StoresBaseline, Task
+from manyheads.tasks import LabelingTask, Task
 
 
 def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
@@ -34,7 +34,7 @@ def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
         if isinstance(attention, MultiHeadAttention) and len(kept[attention.name]) < attention.heads.n_heads:
             _keep_weights(weights, f"{prefix}{name}.", attention, kept[attention.name])
     load_weights(smaller.module, weights, "the pruned model")
-    if isinstance(task, StoresBaseline) and isinstance(smaller, StoresBaseline) and (own := task.baseline_tensors()):
+    if isinstance(task, LabelingTask) and isinstance(smaller, LabelingTask) and (own := task.baseline_tensors()):
         smaller = smaller.with_baseline(own)
     smaller.module.to(task.model.device).train(task.module.training)
     return smaller

@@ -10,7 +10,7 @@ from manyheads.decode import EngineSelector
 from manyheads.errors import BundleError, EngineError
 from manyheads.messages import _
 from manyheads.model.weights import dequantize_weights, load_weights, quantize_weights, weights_of
-from manyheads.tasks import SupportsEngines
+from manyheads.tasks import PairTask
 from manyheads.text.reading.readers import Row
 
 
@@ -24,12 +24,12 @@ class QuantizationReport:
 def quantize(bundle: Bundle, rows: Sequence[Row], max_cost: float = MAX_COST) -> Compressed[QuantizationReport]:
     """Quantize the weights of a bundle to int8 and measure the cost on these rows; more than `max_cost` is refused."""
     task = bundle.task
-    if not isinstance(task, SupportsEngines):
+    if not isinstance(task, PairTask):
         raise BundleError(_("Only seq2seq bundles can be quantized; this bundle is of task {kind}.", kind=bundle.kind))
     if bundle.int8 is not None:
         raise BundleError(_("This bundle is quantized already."))
     rounded = task.restore(deepcopy(task.model), task.tokenizer, task.settings, task.metadata())
-    assert isinstance(rounded, SupportsEngines)
+    assert isinstance(rounded, PairTask)
     load_weights(rounded.model, dequantize_weights(quantize_weights(weights_of(task.model))), "the quantized weights")
     selector = EngineSelector("native", is_int8=True, is_silent=True)
     quantized = rounded.with_engine(selector)

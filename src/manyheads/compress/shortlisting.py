@@ -24,7 +24,7 @@ from manyheads.lens.roles.head_counts import MapTap
 from manyheads.messages import _
 from manyheads.model import MultiHeadAttention, evaluating
 from manyheads.settings import raise_faults
-from manyheads.tasks import SupportsEngines
+from manyheads.tasks import PairTask
 from manyheads.tasks.model_inputs import batches_by_length
 from manyheads.text.reading.readers import Row
 from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
@@ -75,7 +75,7 @@ def add_shortlist(
 ) -> Compressed[ShortlistReport]:
     """Learn a shortlist from `train` and measure its cost on `valid`; more than `max_cost` is refused."""
     task = require_cross_attention(bundle, where)
-    if not isinstance(task, SupportsEngines):
+    if not isinstance(task, PairTask):
         raise BundleError(
             _(
                 "Only seq2seq bundles can have a shortlist; {where} is a bundle of task {kind}.",

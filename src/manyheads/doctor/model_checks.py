@@ -18,9 +18,8 @@ from manyheads.model.weights import count_parameters, load_weights, weights_of
 from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.settings import to_table
 from manyheads.storage import verify_manifest
-from manyheads.tasks import HasReferences, Task
+from manyheads.tasks import PairTask, Task
 from manyheads.tasks.findings import Finding, describe_sizes, share
-from manyheads.tasks.ngrams import sparse_tables
 from manyheads.text.reading.readers import Row
 from manyheads.text.tokens.tokenizer import Tokenizer
 
@@ -53,7 +52,7 @@ def load_snapshot(run: Path) -> Bundle | None:
             verify_manifest(folder, CheckpointError)
             recipe = Recipe.from_table(RunFolder(run).read_recipe_table())
             tokenizer = Tokenizer.from_file(RunFolder(run).tokenizer_file)
-            if not issubclass(recipe.task_class, HasReferences):
+            if not issubclass(recipe.task_class, PairTask):
                 return None  # the labels of other tasks are stored in bundles only
             model = Transformer(replace(recipe.model, vocab_size=tokenizer.vocab_size)).eval()
             load_weights(model, load_file(folder / "weights.safetensors"), str(folder))
@@ -172,7 +171,7 @@ def check_model(bundle: Bundle) -> list[Finding]:
     """Check the weights, and the answers to a few rows."""
     weights = {name: value.cpu() for name, value in weights_of(bundle.task.module).items()}
     finite = check_finite_weights(weights)
-    findings = [finite, check_dead_rows(weights, sparse_tables(bundle.task.module))]
+    findings = [finite, check_dead_rows(weights, bundle.task.sparse_weights())]
     if finite.verdict == "good":
         findings.append(check_answers(bundle.task, sample_rows(bundle.recipe)))
     return findings

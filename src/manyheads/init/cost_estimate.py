@@ -37,7 +37,7 @@ from manyheads.model.flops import BatchShape
 from manyheads.model.size import count_parameters as count_weights
 from manyheads.model.weights import count_parameters
 from manyheads.run.recipe import Recipe
-from manyheads.tasks import TASKS, HasBaseline, Task, TrainingData
+from manyheads.tasks import TASKS, LabelingTask, Task, TrainingData
 from manyheads.tasks.proposal import Survey
 from manyheads.tasks.task_init import validation_rows
 from manyheads.text.tokens.tokenizer import Tokenizer
@@ -288,7 +288,7 @@ class _Trial:
 
     def _baseline(self) -> tuple[str, Score] | None:
         rows = validation_rows(self.task, self.survey)
-        if not rows or not isinstance(self.task, HasBaseline) or not self.task.baseline_name:
+        if not rows or not isinstance(self.task, LabelingTask) or not self.task.baseline_name:
             return None
         return self.task.baseline_name, self.task.baseline_tally(rows).score()
 

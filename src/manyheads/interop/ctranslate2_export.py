@@ -61,7 +61,7 @@ def export_bundle(bundle: Bundle, path: Path | str) -> None:
     The model appends EOS to every source, so the tokens of `SentencePieceProcessor.encode(text, out_type=str)` can be
     passed to `Translator.translate_batch` as they are.
     """
-    if bundle.kind != "seq2seq":
+    if bundle.task.shape != "encoder-decoder":
         raise BundleError(
             _("Only seq2seq bundles can be exported to CTranslate2; this bundle is of task {kind}.", kind=bundle.kind)
         )

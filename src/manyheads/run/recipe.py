@@ -23,7 +23,7 @@ from manyheads.settings import (
     shown,
     type_faults,
 )
-from manyheads.tasks import DEFAULT_KIND, TASKS, ReadsFolders, Task, TaskSettings
+from manyheads.tasks import DEFAULT_KIND, TASKS, Task, TaskSettings
 from manyheads.text.reading.documents import document_files
 from manyheads.text.reading.formats import table_suffixes
 from manyheads.text.reading.remote_files import is_remote, local_copy
@@ -374,5 +374,5 @@ def _resolve(path: Path, setting: str) -> Path:
 
 def _folder_files(folder: Path, task: Mapping[str, Any]) -> Sequence[Path]:
     task_class = _named_task(task)
-    files = task_class.folder_files(folder, task) if isinstance(task_class, ReadsFolders) else None
+    files = task_class.folder_files(folder, task)
     return document_files([folder]) if files is None else files

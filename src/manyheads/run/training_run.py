@@ -56,7 +56,7 @@ from manyheads.run.trainer_setup import check_device, create_task, create_traine
 from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
 from manyheads.storage import DISK_FULL, MANIFEST, atomic_write, locked, remove_partial
-from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, TunableTask
+from manyheads.tasks import LabelingTask, PairTask, Task
 from manyheads.text.tokens.seen_words import SeenWords
 from manyheads.training import Checkpoints, ProcessGroup, Trainer
 from manyheads.training.micro_batches import check_divisible, choose_micro_batches
@@ -323,7 +323,7 @@ class _Run:
             device=str(self.task.model.device),
             seconds=time.perf_counter() - started,
             warnings=self.data.warnings,
-            loss_terms=self.recipe.task.loss_terms if isinstance(self.recipe.task, HasLossTerms) else {},
+            loss_terms=self.recipe.task.loss_terms,
             n_threads=self.environment.threads,
             n_processes=self.group.size,
             has_too_few_cores=self.environment.is_short_of_cores,
@@ -332,7 +332,7 @@ class _Run:
             n_valid=len(self.valid),
             valid_dropped=dict(self.valid_dropped),
         )
-        if isinstance(self.task, HasBaseline) and self.task.baseline_name:
+        if isinstance(self.task, LabelingTask) and self.task.baseline_name:
             tally = self.task.baseline_tally(list(self.task.usable(self.valid)))
             yield BaselineScored(self.task.baseline_name, tally.score())
 
@@ -438,13 +438,13 @@ class _Run:
         self.task.module.eval()
         task = self.task.calibrate(self.valid)
         is_calibrated, decode, choice = task is not self.task, self.recipe.decode, None
-        if isinstance(task, TunableTask):
+        if isinstance(task, PairTask):
             yield Stage(_("choosing how to decode"))
             metric = self.recipe.train.validation_metric or task.metrics[0]
             task, decode, choice = task.tune_decoding(self.valid, decode, metric)
             if choice:
                 yield DecodingChosen(choice)
-        engine_task = task.with_engine(EngineSelector("auto")) if isinstance(task, SupportsEngines) else task
+        engine_task = task.with_engine(EngineSelector("auto"))
         uses = validation_uses(self.recipe, is_calibrated=is_calibrated, is_tuned=choice is not None)
         cards = {}
         for name, rows in self.corpus.tests().items():

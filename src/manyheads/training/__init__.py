@@ -5,11 +5,11 @@ the code that iterates over its events does. This package imports `data`, `model
 """
 
 from manyheads.training.checkpoints import Checkpoints
-from manyheads.training.ema import EMA
 from manyheads.training.loop import Batch, Step, Trainer, TrainingTask
 from manyheads.training.process_group import ProcessGroup
 from manyheads.training.schedule import learning_rate, peak_learning_rate
 from manyheads.training.settings import TrainSettings
+from manyheads.training.trainer_state import EMA
 
 __all__ = [
     "EMA",

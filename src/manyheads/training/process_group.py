@@ -148,7 +148,7 @@ class ProcessGroup:
         return total.tolist()
 
     def add_up(self, tensor: Tensor) -> None:
-        """Add the tensors of all processes in place; for a power of two, in the order of `gradient_tree`."""
+        """Add the tensors of all processes in place; for a power of two, in the order of `gradients`."""
         with self.naming_lost():
             if self.size & (self.size - 1):
                 dist.all_reduce(tensor)

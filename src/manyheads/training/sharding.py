@@ -25,7 +25,7 @@ def layers_of(module: nn.Module) -> list[nn.Module]:
 def shard(module: nn.Module, group: ProcessGroup) -> "FSDPModule":
     """Shard the weights of a module in place: those of each layer of a stack together, all others with the module.
 
-    On CPUs the gradients are added up in the order of `gradient_tree`, so that sharding does not change them.
+    On CPUs the gradients are added up in the order of `gradients`, so that sharding does not change them.
     """
     from torch.distributed.fsdp import fully_shard
 

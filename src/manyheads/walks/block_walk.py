@@ -16,7 +16,7 @@ from manyheads.lens.traces.tracing import trace_input
 from manyheads.model import MultiHeadAttention, Transformer
 from manyheads.model.blocks import DecoderBlock, EncoderBlock
 from manyheads.model.norms import Norm
-from manyheads.tasks import GenerativeTask, Seq2Seq, Task
+from manyheads.tasks import GenerativeTask, Task
 from manyheads.text.tokens.tokenizer import Token
 from manyheads.walks.attention_walk import AttentionCall, Walk, choose_attention, choose_position, walk_attention
 from manyheads.walks.doubles import Floats
@@ -112,7 +112,7 @@ def walk(
         target=_tokens(model_input.target),
         written=_tokens(model_input.written),
         name_of=task.tokenizer.id_to_token,
-        smoothing=task.settings.smoothing if isinstance(task, Seq2Seq) else 0.0,
+        smoothing=task.settings.loss_terms.get("label smoothing", 0.0) if isinstance(task, GenerativeTask) else 0.0,
     )
     walked = walk_model(task.model, passage, layer=layer, head=head, query=query)
     return replace(walked, text=text, answer=model_input.answer)

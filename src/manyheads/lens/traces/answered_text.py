@@ -6,7 +6,6 @@ from manyheads.decode import DecodeSettings, is_looping
 from manyheads.errors import DataError
 from manyheads.messages import Message
 from manyheads.tasks import GenerativeTask, ModelInput, Task
-from manyheads.tasks.lens_output import RewritesText
 from manyheads.text.markup.copyable_spans import copyable_spans
 
 
@@ -24,9 +23,7 @@ def answer_text(task: Task, text: str, decode: DecodeSettings, answer: str | Non
     The text is normalized as `predict` does it. A text that `predict` would divide is one input. A model without a
     decoder takes no answer. Raises `DataError` for a text that is empty or too long.
     """
-    notes: tuple[Message, ...] = ()
-    if isinstance(task, RewritesText):
-        text, notes = task.text_to_read(text)
+    text, notes = task.text_to_read(text)
     if answer is not None or not isinstance(task, GenerativeTask):
         return AnsweredInput(task.model_input(text, answer), notes)
     return AnsweredInput(write_answer(task, text, decode), notes)

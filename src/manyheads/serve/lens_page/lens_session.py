@@ -28,7 +28,7 @@ from manyheads.messages import _
 from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle, answer_form, attention_place
 from manyheads.serve.service.problems import ProblemError
 from manyheads.tasks import ModelInput, Task
-from manyheads.tasks.lens_output import HasLensOutput, LensOutput
+from manyheads.tasks.lens_output import LensOutput
 from manyheads.walks.walk_row import walk_row, walk_rows
 
 VERSION = 1  # of the JSON objects
@@ -232,7 +232,6 @@ def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
             )
         )
     maps = head_maps(task.model, model_input)
-    assert isinstance(task, HasLensOutput)  # every task of manyheads is
     output = task.lens_output(model_input)
     if opened.aligner is not None and request.step is None:
         output = opened.aligner.align_output(model_input.text, output)

@@ -19,8 +19,7 @@ from manyheads.serve.lens_page.opened_bundle import answer_form
 from manyheads.serve.private_data import load_served
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
-from manyheads.tasks import Generation, Prediction, StreamingTask, TextOptions, ThresholdTask, Translations
-from manyheads.tasks.masked.masked_training import MASK_TEXT
+from manyheads.tasks import Generation, GenerativeTask, LabelingTask, Prediction, TextOptions, Translations
 from manyheads.text.tokens.words import is_blank
 
 _N_EXAMPLES = 3
@@ -63,7 +62,7 @@ class AnsweringBundle:
 
     def warm_up(self) -> None:
         """Answer one text, so that the engine is built before the first request."""
-        text = MASK_TEXT if self.bundle.kind == "masked" else "a"
+        text = self.bundle.task.mask_text or "a"
         self.bundle.predictions([text], max_new_tokens=1)
 
     def answer(self, texts: Sequence[str], how: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -111,12 +110,13 @@ class AnsweringBundle:
         bundle, decode = self._configured(how), self._decode(how)
         if (fault := self._fault(text)) is not None:
             raise DataError(fault)
-        if not isinstance(bundle.task, StreamingTask):
+        task = bundle.task
+        if not (isinstance(task, GenerativeTask) and task.continues_prompts):
             (answer,) = self.answer([text], how)
             yield {"done": answer["ok"]} if "ok" in answer else answer
             return
         settings = build(DecodeSettings, to_table(bundle.decode) | dict(decode), "decode.")
-        parts, written, finished = bundle.task.stream(text, settings), "", False
+        parts, written, finished = task.stream(text, settings), "", False
         while True:
             try:
                 delta = next(parts)
@@ -153,7 +153,7 @@ class AnsweringBundle:
         threshold = how["threshold"]
         if threshold is None:
             return self.bundle
-        if not isinstance(self.bundle.task, ThresholdTask):
+        if not isinstance(self.bundle.task, LabelingTask):
             raise RecipeError(_("threshold: a bundle of task {kind} has no threshold.", kind=self.bundle.kind))
         return replace(self.bundle, task=self.bundle.task.with_threshold(threshold))
 
@@ -162,7 +162,7 @@ class AnsweringBundle:
         payload |= {"source": text, "answer": _plain(prediction.answer)}
         if self.bundle.seen_words is not None:
             payload["unseen_words"] = self.bundle.unseen_words(text)
-        if is_blank(text) and not isinstance(self.bundle.task, StreamingTask):
+        if is_blank(text) and not self.bundle.task.continues_prompts:
             payload["note"] = "The text is blank."
         if isinstance(prediction, Generation):
             payload |= self._counts(text, [one.text for one in prediction.candidates])

@@ -31,25 +31,20 @@ from manyheads.metrics import (
     label_decisions,
     share_tally,
 )
-from manyheads.model import ModelSettings, Transformer, evaluating
+from manyheads.model import Transformer, evaluating
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.classify.classification import Classification
-from manyheads.tasks.classify.classify_doctor import ClassifyDoctor
-from manyheads.tasks.classify.classify_init import ClassifyInit
-from manyheads.tasks.classify.classify_lens import ClassifyProbe
-from manyheads.tasks.classify.classify_quickstart import QUICKSTART
+from manyheads.tasks.classify.classification import Classification, ClassifyProbe
+from manyheads.tasks.classify.classify_commands import QUICKSTART, ClassifyDoctor, ClassifyInit
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
-from manyheads.tasks.classify.mixture import DECISION_SCALE, Mixture
-from manyheads.tasks.classify.ngram_svm import NgramSVM, one_in
+from manyheads.tasks.classify.ngram_svm import DECISION_SCALE, Mixture, NgramSVM, one_in
+from manyheads.tasks.classify.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
 from manyheads.tasks.classify.settings import ClassifySettings
-from manyheads.tasks.label_metadata import MAX_LABELS, check_label_metadata, refuse_many_labels
+from manyheads.tasks.labels import MAX_LABELS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput
-from manyheads.tasks.model_inputs import batches_by_length, encoder_input, windows
-from manyheads.tasks.monolingual_task import MonolingualTask
-from manyheads.tasks.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
-from manyheads.tasks.quickstart import Quickstart
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.model_inputs import ModelInput, batches_by_length, encoder_input, windows
+from manyheads.tasks.proposal import Quickstart
+from manyheads.tasks.task import AnswerForm, LabelingTask, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.files import OnBad
@@ -64,10 +59,11 @@ _NEGATIVES = "negatives:shuffled letters, random letters, random words, built-in
 
 
 @dataclass(frozen=True)
-class Classify(MonolingualTask):
+class Classify(LabelingTask):
     """A model that labels texts; the logits of a long text are averaged over windows."""
 
     shape: ClassVar[str] = "encoder"
+    answer_form: ClassVar[AnswerForm] = "labels"
     noun: ClassVar[str] = "labeled texts"
     loss_unit: ClassVar[str] = "texts"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro-F1", "micro-F1")
@@ -125,11 +121,6 @@ class Classify(MonolingualTask):
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: ClassifySettings) -> list[list[list[int]]]:
         """The token ids of each text."""
         return [tokenizer.encode_batch([row[0] for row in rows])]
-
-    @staticmethod
-    def max_row_length(model: ModelSettings, settings: ClassifySettings) -> int | None:
-        """No limit: of a long text a random window is used each time."""
-        return None
 
     @classmethod
     def create(
@@ -235,9 +226,6 @@ class Classify(MonolingualTask):
         sample = list(islice(rows, 0, None, one_in(self.n_rows, len(self.labels))))
         targets = self.targets([self.settings.labels_of(row[1]) for row in sample])
         return NgramSVM.fit([row[0] for row in sample], targets.cpu().numpy() > 0)
-
-    def check(self, text: str, where: str) -> None:
-        """Any text can be read."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """BOS and the tokens of a text, which must fit in one window."""

@@ -16,8 +16,7 @@ from manyheads.data import choose_examples, plan_batches
 from manyheads.model import Transformer, symmetric_kl
 from manyheads.model.masks import count_positions
 from manyheads.tasks.classify.settings import ClassifySettings
-from manyheads.tasks.model_inputs import windows
-from manyheads.tasks.pooling import Pool
+from manyheads.tasks.model_inputs import Pool, windows
 from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
 from manyheads.text.tokens.tokenizer import PAD

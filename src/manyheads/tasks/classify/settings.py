@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from manyheads.settings import Range, Rate, raise_faults, type_faults
-from manyheads.tasks.pooling import Pooling
+from manyheads.tasks.model_inputs import Pooling
+from manyheads.tasks.task import TaskSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifySettings:
+class ClassifySettings(TaskSettings):
     """How a text is pooled into one vector, and how its labels are trained and predicted."""
 
     kind: Literal["classify"] = "classify"  # predict the label or labels of a text

@@ -11,8 +11,7 @@ from manyheads.decode.hypotheses import best_first, make_hypothesis
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.model import Tap, Transformer
-from manyheads.tasks.model_inputs import check_fits, special_token, with_output
-from manyheads.tasks.task import ModelInput
+from manyheads.tasks.model_inputs import ModelInput, check_fits, special_token, with_output
 from manyheads.text.tokens.text_streamer import TextStreamer
 from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 

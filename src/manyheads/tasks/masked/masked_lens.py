@@ -20,7 +20,7 @@ from manyheads.tasks.lens_output import (
     top_tokens,
 )
 from manyheads.tasks.masked.masked_training import MASK, MASK_TEXT
-from manyheads.tasks.task import ModelInput
+from manyheads.tasks.model_inputs import ModelInput
 from manyheads.text.tokens.words import split_text
 
 if TYPE_CHECKING:

@@ -33,20 +33,13 @@ from manyheads.metrics import (
 )
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
-from manyheads.tasks.lens_output import LensOutput
-from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
-from manyheads.tasks.quickstart import Quickstart
-from manyheads.tasks.seq2seq.length_penalties import choose_length_penalty, is_open, tuning_rows
-from manyheads.tasks.seq2seq.part_search import PartSearch
-from manyheads.tasks.seq2seq.seq2seq_doctor import Seq2SeqDoctor
-from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
-from manyheads.tasks.seq2seq.seq2seq_init import Seq2SeqInit
-from manyheads.tasks.seq2seq.seq2seq_lens import probe_writing, text_to_read
-from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
+from manyheads.tasks.lens_output import LensOutput, WriterProbe
+from manyheads.tasks.model_inputs import ModelInput, check_fits, refuse_blank, special_token, with_output
+from manyheads.tasks.proposal import Quickstart
+from manyheads.tasks.seq2seq.seq2seq_commands import QUICKSTART, Seq2SeqDoctor, Seq2SeqInit
+from manyheads.tasks.seq2seq.seq2seq_lens import PairExamples, probe_writing, text_to_read
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask
-from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
-from manyheads.tasks.seq2seq.text_options import TextOptions, options_per_text
-from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE, Confidence
+from manyheads.tasks.seq2seq.settings import Seq2SeqSettings, TextOptions, options_per_text
 from manyheads.tasks.seq2seq.translation_parts import (
     Part,
     PartReader,
@@ -57,10 +50,25 @@ from manyheads.tasks.seq2seq.translation_parts import (
     part_spans,
     with_copied_spans,
 )
-from manyheads.tasks.task import DecodingChoice, ModelInput, Progress, TrainingData, ValidationResult, one_line
+from manyheads.tasks.seq2seq.translation_search import (
+    LOW_CONFIDENCE,
+    Confidence,
+    PartSearch,
+    choose_length_penalty,
+    is_open,
+    tuning_rows,
+)
+from manyheads.tasks.task import (
+    AnswerForm,
+    DecodingChoice,
+    PairTask,
+    Progress,
+    TrainingData,
+    ValidationResult,
+    one_line,
+)
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.tasks.written_lens import WriterProbe
 from manyheads.text.markup.copyable_spans import copyable_spans, restore
 from manyheads.text.reading.files import OnBad
 from manyheads.text.reading.readers import Row, read_pairs, read_rows
@@ -119,10 +127,11 @@ class Translations:
 
 
 @dataclass(frozen=True)
-class Seq2Seq:
+class Seq2Seq(PairTask):
     """A model that generates one text from another."""
 
     shape: ClassVar[str] = "encoder-decoder"
+    answer_form: ClassVar[AnswerForm] = "text"
     noun: ClassVar[str] = "sentence pairs"
     loss_unit: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = ("BLEU", "chrF")
@@ -272,6 +281,11 @@ class Seq2Seq:
     def is_translation(self) -> bool:
         """Whether targets are translations, so that a text can be translated sentence by sentence."""
         return self.settings.purpose == "translation"
+
+    @property
+    def has_confidence(self) -> bool:
+        """Whether a confidence was fitted to validation rows."""
+        return self.confidence is not None
 
     @property
     def part_reader(self) -> PartReader:
@@ -543,10 +557,6 @@ class Seq2Seq:
         ]
         score = quick_score(metric, translations, references, self.settings.target_language)
         return ValidationResult(metric, score, list(zip(sources, translations, references, strict=True)))
-
-    def calibrate(self, rows: Sequence[Row]) -> "Seq2Seq":
-        """Nothing is calibrated."""
-        return self
 
     def tune_decoding(
         self, rows: Sequence[Row], settings: DecodeSettings, metric: str

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
-from manyheads.tasks.seq2seq.text_options import NO_OPTIONS, TextOptions
-from manyheads.tasks.task import ModelInput
+from manyheads.tasks.model_inputs import ModelInput
+from manyheads.tasks.seq2seq.settings import NO_OPTIONS, TextOptions
 from manyheads.text.markup.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
 from manyheads.text.markup.line_layout import LINE_BREAK, content_spans
 from manyheads.text.terms.term_search import FoundTerm, find_terms

@@ -1,6 +1,11 @@
-"""The seq2seq task's part of `init`: pairs of texts in one table or in two parallel files, and their languages."""
+"""The seq2seq task's parts of `init`, `doctor` and `quickstart`.
 
-from collections.abc import Iterable, Mapping, Sequence
+`init` looks for pairs of texts in one table or in two parallel files, and for their languages. `doctor` checks
+translations, summaries that do not summarize, and replies that say nothing.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,12 +16,23 @@ from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import DataError
 from manyheads.language import pick
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.tasks.columns import named_pair
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text
-from manyheads.tasks.proposal import HOUR, Choice, LabelCounts, Proposal, Survey, pluralized, schedule_choices
-from manyheads.tasks.seq2seq.length_penalties import n_tuning_translations
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
+from manyheads.tasks.proposal import (
+    HOUR,
+    Choice,
+    LabelCounts,
+    Proposal,
+    Quickstart,
+    Survey,
+    pluralized,
+    schedule_choices,
+)
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
+from manyheads.tasks.seq2seq.translation_search import n_tuning_translations
+from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor, check_outputs
 from manyheads.tasks.task_init import N_VALIDATED, Languages, Request, TaskGuess, TaskInit, Timer, listed
 from manyheads.text.language_codes import (
     base_of,
@@ -427,3 +443,107 @@ def _max_length(survey: Survey) -> int:
     longest = lengths[int(0.999 * (len(lengths) - 1))]
     n_tokens = longest if survey.has_many_characters else longest / 3
     return next((length for length in (256, 512) if n_tokens < 0.9 * length), 1024)
+
+
+class Seq2SeqDoctor(TaskDoctor):
+    """Rows are a source and a target."""
+
+    noun = Message("pairs")
+
+    def are_translations(self, settings: Seq2SeqSettings) -> bool:
+        """Summaries and replies are in the same language as their source and of any length."""
+        return settings.purpose == "translation"
+
+    def check_rows(self, sets: Sequence[Source], settings: Seq2SeqSettings) -> Iterator[Finding]:
+        """Check the targets of summaries and dialogues; translations are checked as parallel text."""
+        train = sets[0]
+        if settings.purpose == "translation":
+            return
+        yield _check_copies(train)
+        yield _check_summaries(train) if settings.purpose == "summary" else _check_replies(train)
+
+    def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
+        """Check for outputs that are all the same, copied, repetitive or empty."""
+        return check_outputs(check, [source for source, *_ in samples], [output for _, output, _ in samples])
+
+
+def _check_copies(source: Source) -> Finding:
+    return _check(
+        "copied targets",
+        source,
+        lambda row: row[0].split() == row[1].split() != [],
+        _("have a target that is their source."),
+        _("Remove them, or the model learns to copy."),
+        warn=0.01,
+    )
+
+
+def _check_summaries(source: Source) -> Finding:
+    return _check(
+        "summaries",
+        source,
+        lambda row: len(row[1].strip()) > len(row[0].strip()),
+        _("have a summary that is longer than its text."),
+        _("Check that the columns are not exchanged (data.source_column, data.target_column)."),
+        warn=0.05,
+    )
+
+
+def _check_replies(source: Source) -> Finding:
+    replies = Counter(_normalized(row[1]) for row in source.rows())
+    common, count = replies.most_common(1)[0] if replies else ("", 0)
+    return _check(
+        "replies",
+        source,
+        lambda row: count > 1 and _normalized(row[1]) == common,
+        _("have the most common reply, “{excerpt}”.", excerpt=excerpt(common)),
+        _("Keep only some of them, or the model gives this reply to everything."),
+        warn=0.1,
+    )
+
+
+def _normalized(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _check(
+    check: str, source: Source, is_affected: Callable[[Row], bool], what: str, fix: str, *, warn: float
+) -> Finding:
+    """Count the pairs that are affected, and show the first."""
+    count = total = 0
+    examples: list[str] = []
+    for index, row in enumerate(source.rows()):
+        total += 1
+        if is_affected(row):
+            count += 1
+            if len(examples) < MAX_EXAMPLES:
+                examples.append(f"{source.location(index)}: {excerpt(row[0])} → {excerpt(row[1])}")
+    verdict = verdict_of(count, total, warn=warn, fail=0.5)
+    counted = share(count, total)
+    message = _("{name}: {counted} pairs {what}", name=source.name, counted=counted, what=what)
+    return (
+        Finding(check, verdict, message)
+        if verdict == "good"
+        else Finding(check, verdict, message, tuple(examples), fix)
+    )
+
+
+QUICKSTART = Quickstart(
+    name="translate",
+    title=Message("translate"),
+    n_languages=2,
+    steps=1000,
+    recipe={
+        "data": {"builtin_rows": 100_000},
+        # Large enough that most words written in letters are one token.
+        "tokenizer": {"kind": "bpe", "vocab_size": 3000, "chinese_characters": "split"},
+        "model": {"n_encoder_layers": 4, "n_decoder_layers": 2, "positions": "rotary"},
+        "train": {"batch_tokens": 1500, "learning_rate": 4e-3, "warmup": 150, "validate_every": 100},
+    },
+    examples={
+        "en": ("Two cats are sleeping.", "The teacher did not buy the red book.", "Who is reading the book?"),
+        "zh": ("两只猫正在睡觉。", "那位教师没有买那本红色的书。", "谁正在读那本书？"),
+        "de": ("Zwei Katzen schlafen.", "Der Lehrer hat das rote Buch nicht gekauft.", "Wer liest das Buch?"),
+    },
+    own_data=Message("YOUR.en YOUR.zh"),
+)

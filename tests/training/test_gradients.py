@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from manyheads.training import ProcessGroup
-from manyheads.training.gradient_tree import Tree, add_up_gradients, plan_sum
+from manyheads.training.gradients import Tree, add_up_gradients, plan_sum
 
 
 @pytest.mark.parametrize(

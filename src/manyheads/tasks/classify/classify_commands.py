@@ -1,17 +1,36 @@
-"""The classify task's part of `init`: a column of labels beside a column of texts, and a small encoder for them."""
+"""The classify task's parts of `init`, `doctor` and `quickstart`.
 
-from collections.abc import Sequence
+`init` looks for a column of labels beside a column of texts, and proposes a small encoder. `doctor` checks the labels.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from manyheads.errors import DataError
 from manyheads.language import pick
-from manyheads.messages import _
+from manyheads.messages import Message, _
+from manyheads.model import ModelSettings
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import DataFiles
-from manyheads.tasks.encoder_choices import (
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
+from manyheads.tasks.labels import check_labels
+from manyheads.tasks.proposal import (
     MANY_ROWS,
     SOME_ROWS,
+    Choice,
+    Demo,
+    LabelCounts,
+    Predict,
+    Proposal,
+    Quickstart,
+    Survey,
     count_epochs,
+    count_labels,
     dropout_for,
     encoder_choices,
     encoder_proposal,
@@ -19,7 +38,7 @@ from manyheads.tasks.encoder_choices import (
     token_choices,
     training_choices,
 )
-from manyheads.tasks.proposal import Choice, LabelCounts, Proposal, Survey, count_labels
+from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor, check_all_same
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, requested_column, text_column
 from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
@@ -193,3 +212,125 @@ def _require_labels(files: DataFiles, column: Column) -> None:
                 n_rows=n_rows,
             )
         )
+
+
+LABEL = Message("label")
+
+
+class ClassifyDoctor(TaskDoctor):
+    """Rows are a text and its label or labels."""
+
+    has_long_texts = True
+
+    def check_rows(self, sets: Sequence[Source], settings: ClassifySettings) -> Iterator[Finding]:
+        """Check the labels, and the texts that occur with several of them."""
+        counts = {source.name: _count_labels(source, settings) for source in sets}
+        train, *held_out = sets
+        others = {source.name: counts[source.name] for source in held_out}
+        yield from check_labels(counts[train.name], others, LABEL, per_row=not settings.multi_label)
+        yield check_contradictions(train, 1, LABEL)
+
+    def check_lengths(
+        self, lengths: NDArray[np.integer[Any]], n_too_long: int, model: ModelSettings, settings: ClassifySettings
+    ) -> Iterator[Finding]:
+        """A long text is read in windows; that most texts are is a sign of too short a maximum."""
+        n_long = int((lengths > model.max_length).sum())
+        verdict = verdict_of(n_long, len(lengths), warn=0.3)
+        message = _(
+            "{share} texts have more than model.max_length = {max_length} tokens and are read in windows; the "
+            "longest has {max:,}.",
+            share=share(n_long, len(lengths)),
+            max_length=model.max_length,
+            max=int(lengths.max(initial=0)),
+        )
+        fix = _("Raise model.max_length, so that a text is read as a whole.")
+        yield Finding("length in tokens", verdict, message, (), "" if verdict == "good" else fix)
+
+    def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
+        """Check that not every text gets the same label."""
+        return check_all_same(check, samples, LABEL)
+
+
+def _count_labels(source: Source, settings: ClassifySettings) -> "Counter[str]":
+    return Counter(label for row in source.rows() for label in settings.labels_of(row[1]) if row[0].strip() and label)
+
+
+def check_contradictions(source: Source, field: int, noun: Message) -> Finding:
+    """Count rows whose text, ignoring case and spacing, also occurs with another value of this field."""
+    first: dict[int, str] = {}
+    contradicted: set[int] = set()
+    keys: list[int] = []
+    for row in source.rows():
+        key = hash(" ".join(row[0].casefold().split()))
+        keys.append(key)
+        if row[0].strip() and first.setdefault(key, row[field]) != row[field]:
+            contradicted.add(key)
+    count = sum(key in contradicted for key in keys)
+    verdict = verdict_of(count, len(keys), warn=0.005, fail=0.2)
+    message = pick(
+        f"{source.name}: {share(count, len(keys))} rows have a text that also occurs with another {noun.en}.",
+        f"{source.name}：{share(count, len(keys))} 行的文本还带有另一种{noun.zh}。",
+    )
+    check = f"contradicting {noun.en}s"
+    if verdict == "good":
+        return Finding(check, verdict, message)
+    chosen = next(key for key in keys if key in contradicted)
+    examples = [
+        f"{source.location(index)}: {excerpt(row[0])} → {row[field]}"
+        for index, (key, row) in enumerate(zip(keys, source.rows(), strict=False))
+        if key == chosen
+    ]
+    fix = pick(
+        f"Decide on one {noun.en} for each text: no model can learn both, and the score has a ceiling.",
+        f"请为每条文本确定一种{noun.zh}：模型无法同时学会两种，得分会有上限。",
+    )
+    return Finding(check, verdict, message, tuple(examples[:MAX_EXAMPLES]), fix)
+
+
+# The same word asserted, negated, doubted and asked about.
+OPINIONS: dict[str, tuple[str, ...]] = {
+    "en": (
+        "This hotel is expensive.",
+        "This hotel is not expensive.",
+        "I do not think that this hotel is expensive.",
+        "Is this hotel expensive?",
+        "This hotel is expensive, but it is comfortable.",
+    ),
+    "zh": (
+        "这家酒店很贵。",
+        "这家酒店不贵。",
+        "我不觉得这家酒店很贵。",
+        "这家酒店贵吗？",
+        "这家酒店很贵，但是它很舒适。",
+    ),
+    "de": (
+        "Dieses Hotel ist teuer.",
+        "Dieses Hotel ist nicht teuer.",
+        "Ich denke nicht, dass dieses Hotel teuer ist.",
+        "Ist dieses Hotel teuer?",
+        "Dieses Hotel ist teuer, aber es ist bequem.",
+    ),
+}
+
+
+def demo(predict: Predict, language: str) -> Demo:
+    """Return the labels of five sentences about one word."""
+    texts = OPINIONS[language]
+    lines = [(prediction.line(), f"  {text}") for text, prediction in zip(texts, predict(texts), strict=True)]
+    return Demo(Message("One word, five sentences"), lines)
+
+
+QUICKSTART = Quickstart(
+    name="classify",
+    title=Message("classify opinions"),
+    steps=500,
+    recipe={
+        "task": {"kind": "classify", "smoothing": 0.0},
+        "tokenizer": {"kind": "bpe", "vocab_size": 1200},
+        "model": {"n_encoder_layers": 2},
+        "train": {"batch_tokens": 1500, "learning_rate": 3e-3, "warmup": 100, "validate_every": 100},
+    },
+    examples={language: texts[1:4:2] for language, texts in OPINIONS.items()},
+    own_data=Message("YOUR.csv   (columns: text, label)"),
+    demo=demo,
+)

@@ -1,4 +1,6 @@
-"""`PartSearch`: the hypotheses of each part of the texts, from a first search and from others where it failed.
+"""How a translation is searched: `PartSearch`, the length penalty of beam search, and the confidence in what was found.
+
+`PartSearch` finds the hypotheses of each part of the texts, with a first search and with others where it failed:
 
 1. A hypothesis that ends in a loop: search without repeated n-grams.
 2. One that lacks a span that a translation should repeat, or has a placeholder too often: search with a wide beam, and
@@ -8,12 +10,18 @@
 
 Searches 1, 3 and 4 and those with a prefix run in PyTorch for every engine, so that the outputs of all engines are the
 same.
+
+Beam search prefers short hypotheses, since every token lowers the log-probability. How much the length must count
+depends on the model and the data: with too small a penalty, a translation of one word may win; with too large a one,
+a translation that repeats itself. The penalty is therefore chosen on validation rows.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import groupby
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,8 +37,9 @@ from manyheads.decode import (
     n_extra,
     n_missing,
 )
+from manyheads.metrics import Tally
 from manyheads.tasks.seq2seq.translation_parts import Part
-from manyheads.tasks.task import Progress
+from manyheads.tasks.task import DecodingChoice, Progress
 from manyheads.text.terms.phrases import Phrases
 from manyheads.text.tokens.tokenizer import EOS, Tokenizer
 
@@ -231,3 +240,98 @@ class PartSearch:
         copied = self.tokenizer.placeholder_ids if part.assigned else ()
         n_lost = len(part.missing(self.text(row, hypothesis))) + len(self.lacking(row, hypothesis))
         return n_lost + n_missing(hypothesis.ids, source, copied) + n_extra(hypothesis.ids, source, copied)
+
+
+GRID = (0.2, 0.6, 1.0, 1.4)
+N_TUNED = 400  # validation rows that decoding is tuned on
+_USUAL = 1.0  # preferred where the rows do not tell
+_N_RESAMPLES = 200
+Found = TypeVar("Found")
+
+
+def is_open(settings: DecodeSettings) -> bool:
+    """Whether the settings leave the length penalty open, and search with more than one hypothesis."""
+    return settings.length_penalty is None and settings.method == "beam" and settings.beam > 1
+
+
+def n_tuning_translations(settings: DecodeSettings) -> int:
+    """The number of translations that tuning takes, if there are enough validation rows."""
+    if settings.method == "sample":
+        return 0
+    return N_TUNED * (len(GRID) if is_open(settings) else 1)
+
+
+def choose_length_penalty(
+    settings: DecodeSettings,
+    translate: Callable[[DecodeSettings], Found],
+    tally: Callable[[Found], Tally],
+) -> tuple[DecodingChoice, Found]:
+    """Translate with every penalty of the grid; return the choice by score and its translations.
+
+    Of the penalties whose score is within one standard error of the best, the one nearest to 1 is chosen: on a few
+    hundred rows, a single translation that repeats itself can decide which score is the highest.
+    """
+    found = {alpha: translate(replace(settings, length_penalty=alpha)) for alpha in GRID}
+    tallies = {alpha: tally(translations) for alpha, translations in found.items()}
+    resampled = {alpha: own.resampled(_N_RESAMPLES) for alpha, own in tallies.items()}
+    best = max(GRID, key=lambda alpha: tallies[alpha].value)
+
+    def is_close(alpha: float) -> bool:
+        error = float((resampled[best] - resampled[alpha]).std())
+        return tallies[best].value - tallies[alpha].value <= error
+
+    chosen = min(filter(is_close, GRID), key=lambda alpha: abs(alpha - _USUAL))
+    scores = {f"{alpha:g}": own.value for alpha, own in tallies.items()}
+    choice = DecodingChoice("length_penalty", chosen, tallies[best].name, scores, len(tallies[best].counts))
+    return choice, found[chosen]
+
+
+def tuning_rows(rows: Sequence[Found]) -> list[Found]:
+    """At most `N_TUNED` of the rows, evenly spread: files are often sorted."""
+    n_chosen = min(N_TUNED, len(rows))
+    return [rows[index * len(rows) // n_chosen] for index in range(n_chosen)]
+
+
+LOW_CONFIDENCE = 0.05  # below it, a translation is flagged
+_N_STEPS = 100  # between the quantiles that are stored
+_RANKS = np.linspace(0, 1, _N_STEPS + 1)
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """Quantiles of the mean log-probability of a token, over translations of validation rows.
+
+    The confidence of a translation is its rank among them: at 0.05, one in twenty validation translations had a lower
+    log-probability. The mean chrF of the low ones, beside that of all, shows what a low rank means.
+    """
+
+    quantiles: Sequence[float]
+    chrf: float  # mean over all sentences
+    low_chrf: float  # mean over those of low confidence
+    n_rows: int
+
+    @classmethod
+    def fit(cls, log_probabilities: Sequence[float], chrf: Sequence[float]) -> "Confidence":
+        """Fit to the translations of validation rows, given the mean log-probability and the chrF of each."""
+        quantiles = np.quantile(log_probabilities, _RANKS)
+        scores = np.array(chrf)
+        is_low = np.array(log_probabilities) <= np.quantile(log_probabilities, LOW_CONFIDENCE)
+        return cls(quantiles.tolist(), float(scores.mean()), float(scores[is_low].mean()), len(scores))
+
+    @classmethod
+    def restore(cls, metadata: Mapping[str, Any]) -> "Confidence":
+        """Return what `metadata` stored; raise ValueError if it was changed into something else."""
+        quantiles = [float(value) for value in metadata["quantiles"]]
+        found = cls(quantiles, float(metadata["chrf"]), float(metadata["low_chrf"]), int(metadata["n_rows"]))
+        are_finite = all(map(math.isfinite, (*quantiles, found.chrf, found.low_chrf)))
+        if len(quantiles) != _N_STEPS + 1 or not are_finite or sorted(quantiles) != quantiles:
+            raise ValueError(f"metadata.confidence.quantiles are not {_N_STEPS + 1} ascending numbers.")
+        return found
+
+    def metadata(self) -> dict[str, Any]:
+        """What `restore` needs, as JSON values."""
+        return asdict(self)
+
+    def of(self, log_probability: float) -> float:
+        """The confidence from 0 to 1 of a translation with this mean log-probability of a token."""
+        return float(np.interp(log_probability, self.quantiles, _RANKS))

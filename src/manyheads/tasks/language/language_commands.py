@@ -1,15 +1,24 @@
-"""The language task's part of `init`: plain text or long texts in a table, and a decoder for them."""
+"""The language task's parts of `init`, `doctor` and `quickstart`.
 
-from collections.abc import Iterable
+`init` looks for plain text or long texts in a table, and proposes a decoder. `doctor` checks continuations that run in
+a circle. The quickstart continues stories, and checks that they are consistent.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from manyheads import corpora
+from manyheads.corpora.story_parser import first_sentence
 from manyheads.errors import DataError
-from manyheads.messages import _
+from manyheads.language import pick
+from manyheads.messages import Message, _
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import PLAIN_TEXT, DataFiles
-from manyheads.tasks.document_init import (
+from manyheads.tasks.document_task import (
     LITTLE_TEXT,
     MUCH_TEXT,
+    DocumentDoctor,
     DocumentInit,
     character_choices,
     characters_per_token,
@@ -18,10 +27,22 @@ from manyheads.tasks.document_init import (
     document_choices,
     subword_choices,
 )
-from manyheads.tasks.encoder_choices import layers_of_width, stable_choices, training_choices
-from manyheads.tasks.proposal import Choice, Proposal, Survey
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, verdict_of
+from manyheads.tasks.proposal import (
+    Choice,
+    Demo,
+    Predict,
+    Proposal,
+    Quickstart,
+    Survey,
+    layers_of_width,
+    stable_choices,
+    training_choices,
+)
+from manyheads.tasks.task_doctor import Sample, is_repetitive
 from manyheads.tasks.task_init import Request, TaskGuess
 from manyheads.text.reading.files import format_suffix
+from manyheads.text.suggestions import shortened
 
 _MIN_ROWS = 10  # of a table, to recognize a column of texts
 _LONG_TEXT = 40.0  # characters, on average
@@ -166,3 +187,81 @@ def _refuse_table_as_text(files: DataFiles) -> None:
                     suffix=suffix,
                 )
             )
+
+
+class LanguageDoctor(DocumentDoctor):
+    """A model continues its documents."""
+
+    def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
+        """Check for continuations that are empty or repeat themselves, as greedy decoding sometimes does."""
+        repetitive = [text for _, text, _ in samples if is_repetitive(text)]
+        n_empty = sum(not text.strip() for _, text, _ in samples)
+        verdict = verdict_of(max(n_empty, len(repetitive)), len(samples), warn=0.5)
+        message = _(
+            "of {n_samples} continuations, {n_repetitive} are repetitive, {n_empty} are empty.",
+            n_samples=len(samples),
+            n_repetitive=len(repetitive),
+            n_empty=n_empty,
+        )
+        if verdict == "good":
+            return Finding(check, verdict, message)
+        fix = _("Train longer, or on more text; sampling (decode.method) repeats itself less than greedy decoding.")
+        return Finding(check, verdict, message, tuple(excerpt(text) for text in repetitive[:MAX_EXAMPLES]), fix)
+
+
+_N_STORIES, _N_SHOWN = 100, 3
+_LONGEST = 400  # characters shown of a story
+
+
+def demo(predict: Predict, language: str) -> Demo:
+    """Return stories that begin with unseen sentences, and how many of them are consistent."""
+    rows = islice(corpora.rows("generate", language, "test", _N_STORIES, 2), _N_STORIES)
+    beginnings = [first_sentence(text) for (text,) in rows]
+    stories = [prediction.line() for prediction in predict(beginnings)]
+    lines = [
+        (beginning, shortened(story[len(beginning) :], _LONGEST))
+        for beginning, story in list(zip(beginnings, stories, strict=True))[:_N_SHOWN]
+    ]
+    if language != "de":  # the story parser knows English and Chinese
+        lines += _consistency(stories)
+    return Demo(Message("Stories that begin with unseen sentences"), lines)
+
+
+def _consistency(stories: Sequence[str]) -> list[tuple[str, str]]:
+    faults = [corpora.story_faults(story) for story in stories]
+    n_consistent = sum(not found for found in faults)
+    summary = _(
+        "{n_consistent} of {n_stories} such stories are consistent: people, pronouns, things, locations and "
+        "times agree.",
+        n_consistent=n_consistent,
+        n_stories=len(stories),
+    )
+    lines = [("", summary)]
+    for story, found in zip(stories, faults, strict=True):
+        if found:
+            lines.append(("", f"{pick('An inconsistent one:', '不一致的一例：')} {shortened(story, _LONGEST)}"))
+            lines.append(("", f"  ({shortened(found[0])})"))
+            break
+    return lines
+
+
+QUICKSTART = Quickstart(
+    name="generate",
+    title=Message("generate stories"),
+    steps=800,
+    recipe={
+        "task": {"kind": "language"},
+        "tokenizer": {"kind": "bpe", "vocab_size": 1200},
+        "model": {"n_decoder_layers": 2},
+        "train": {"batch_tokens": 3000, "learning_rate": 3e-3, "warmup": 100, "validate_every": 200},
+        "decode": {"method": "sample", "top_p": 0.9, "max_new_tokens": 150},
+    },
+    examples={
+        "en": ("Last Sunday Anna lost her key in the park.",),
+        "zh": ("上个星期天安娜在公园里弄丢了她的钥匙。",),
+        "de": ("Letzten Sonntag hat Anna ihren Schlüssel im Park verloren.",),
+    },
+    own_data=Message("YOUR-FOLDER   (of .txt files)"),
+    takes_prompt=True,
+    demo=demo,
+)
