@@ -17,7 +17,7 @@ from manyheads.serve.lens_page.head_jobs import HeadJobs
 from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
 from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 from manyheads.serve.private_data import load_served, without_files, without_path
-from manyheads.serve.service.answering import AnsweringBundle
+from manyheads.serve.service.served_answerer import ServedAnswerer
 from manyheads.settings import to_table
 
 from lens.makers import SHORT, TEXTS, task_of
@@ -79,7 +79,7 @@ def test_the_owner_decides(bundles: dict[str, Path]) -> None:
     path = bundles["classify"]
     assert load_served(path, share_examples=True).recipe == load(path).recipe
     assert load_served(path).recipe == {}
-    assert AnsweringBundle.open("own", path).bundle.recipe == {}
+    assert ServedAnswerer.open("own", path).bundle.recipe == {}
     assert OpenedBundle.open_served(path, "own", share_examples=False).bundle.recipe == {}
 
 
@@ -123,15 +123,15 @@ def test_snapshots_beside_a_bundle_are_shared_with_examples_only(bundles: dict[s
 
 def test_words_are_aligned_without_private_data(bundles: dict[str, Path]) -> None:
     """By occlusion: the heads that align are chosen on validation rows."""
-    assert isinstance(AnsweringBundle.open("en-zh", bundles["seq2seq"]).aligner, OcclusionAligner)
-    shared = AnsweringBundle.open("en-zh", bundles["seq2seq"], share_examples=True)
+    assert isinstance(ServedAnswerer.open("en-zh", bundles["seq2seq"]).aligner, OcclusionAligner)
+    shared = ServedAnswerer.open("en-zh", bundles["seq2seq"], share_examples=True)
     assert isinstance(shared.aligner, Aligner)
 
 
 def test_examples_of_a_service_are_never_own_data(bundles: dict[str, Path]) -> None:
     for share_examples in (False, True):
         for path in bundles.values():
-            assert AnsweringBundle.open("own", path, share_examples=share_examples).served["examples"] == []
+            assert ServedAnswerer.open("own", path, share_examples=share_examples).description.examples == ()
 
 
 def test_the_builtin_corpus_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_the_builtin_corpus_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
     own = OpenedBundle.open(tmp_path / "bundle")
     assert len(private.examples) == 8
     assert private.examples == own.examples
-    assert AnsweringBundle.open("reviews", tmp_path / "bundle").served["examples"]
+    assert ServedAnswerer.open("reviews", tmp_path / "bundle").description.examples
     monkeypatch.setattr(head_jobs, "survey_heads", lambda bundle, **options: survey_heads(bundle, 10, **options))
     found = measured(private)
     assert (found["survey"]["state"], found["effect"]["state"]) == ("ready", "ready")

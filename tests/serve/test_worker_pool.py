@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from manyheads.answer.request import AnswerOptions, AnswerRequest
 from manyheads.bundle import load
 from manyheads.serve.service import worker_pool
 from manyheads.serve.service.access import current_client
@@ -15,7 +16,6 @@ from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.service import Service
 from manyheads.serve.service.settings import ServeSettings
-from manyheads.serve.service.work import Work
 from manyheads.serve.service.worker_pool import WorkerPool
 
 from own_thread import in_own_thread
@@ -276,7 +276,7 @@ def test_streams_are_limited_and_a_client_leaves_some_to_others(monkeypatch: pyt
 
         async def begin_stream(client: str) -> bool:
             current_client.set(client)
-            stream = service.stream(Work("b", ("a",)))
+            stream = service.stream(AnswerRequest("b", ("a",)))
             try:
                 assert await anext(stream) == {"delta": "a"}
             except ProblemError as error:
@@ -304,7 +304,7 @@ def test_the_limits_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     service = in_own_thread(lambda: Service({"b": "folder"}, limits))()
 
     def check(*texts: str, **decode: Any) -> None:
-        service.check(Work("b", texts, decode))
+        service.check(AnswerRequest("b", texts, AnswerOptions(decode)))
 
     check("12345", "", "1", beam=4, n_best=4, max_new_tokens=9, stop=["a"] * 16)
     for texts, decode, status, message in (
@@ -332,14 +332,15 @@ def test_a_copy_of_a_worker_gives_the_same_answer_and_ends_with_its_client(
         await service.start()
         try:
             (pid,) = service.pool.pids
-            (one,) = await service.predict(Work("b", (text,)))
+            (one,) = await service.predict(AnswerRequest("b", (text,)))
             assert one["answer"] == load(bundle).predictions([text])[0].answer
-            (wrong,) = await asyncio.gather(service.predict(Work("b", ("a",), {"beem": 3})), return_exceptions=True)
+            misspelt = AnswerRequest("b", ("a",), AnswerOptions({"beem": 3}))
+            (wrong,) = await asyncio.gather(service.predict(misspelt), return_exceptions=True)
             assert isinstance(wrong, ProblemError)
             assert wrong.status == 422
             service.pool._seconds_per_token.clear()
-            work = Work("b", (text * 1500,), {"method": "beam", "beam": 32})
-            long = asyncio.create_task(service.predict(work))
+            request = AnswerRequest("b", (text * 1500,), AnswerOptions({"method": "beam", "beam": 32}))
+            long = asyncio.create_task(service.predict(request))
             await eventually(lambda: children([pid]))
             long.cancel()
             await eventually(lambda: not children([pid]))

@@ -51,7 +51,7 @@ class Shard(NamedTuple):
     @property
     def lines(self) -> str:
         """The numbers of the lines, counted from 1, as messages name them."""
-        return f"{self.first + 1:,} to {self.first + self.n_lines:,}"
+        return _("{first:,} to {last:,}", first=self.first + 1, last=self.first + self.n_lines)
 
 
 @dataclass(frozen=True)
@@ -106,17 +106,12 @@ class LineSource:
             yield from lines_at(Path(file.path), segment.start, segment.n_lines)
             file.check_unchanged()
 
-    def all_lines(self) -> Iterator[str]:
-        """Yield the lines of all files."""
-        for file in self.files:
-            yield from lines_at(Path(file.path), 0, file.n_lines)
-
     def name_line(self, number: int) -> str:
         """Name the line of this number, counted from 1: with its file, if there are several."""
         if len(self.files) == 1:
-            return f"Line {number}"
+            return _("Line {number}", number=number)
         index = bisect_right(self._starts, number - 1) - 1
-        return f"{self.files[index].path}, line {number - self._starts[index]}"
+        return _("{path}, line {number}", path=self.files[index].path, number=number - self._starts[index])
 
 
 def plan_shards(paths: Sequence[Path], shard_lines: int) -> ShardPlan:

@@ -59,12 +59,12 @@ class RayWorkers:
         try:
             self._ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-            where = os.environ.get(ADDRESS_VARIABLE) or "this machine"
+            where = os.environ.get(ADDRESS_VARIABLE) or _("this machine")
             raise JobError(
                 _(
-                    "Ray cannot be reached or started ({where}): {first_line}.",
+                    "Ray cannot be reached or started ({where}): {reason}.",
                     where=where,
-                    first_line=_first_line(error),
+                    reason=_first_line(error),
                 )
             ) from None
 
@@ -74,7 +74,7 @@ class RayWorkers:
 
     def wait(self) -> Sequence[Outcome]:
         """Return the outcomes of the tasks that end first."""
-        ended, _ = self._ray.wait(list(self._running), num_returns=1)
+        ended = self._ray.wait(list(self._running), num_returns=1)[0]
         return [self._outcome(reference, self._running.pop(reference)) for reference in ended]
 
     def _outcome(self, reference: Any, shard: Shard) -> Outcome:
@@ -83,10 +83,10 @@ class RayWorkers:
             message = json.loads(self._ray.get(reference))
         except errors.RayTaskError as error:  # the worker could not load what it needs
             return Outcome(
-                shard, error=JobError(_("A worker of Ray failed: {first_line}.", first_line=_first_line(error.cause)))
+                shard, error=JobError(_("A worker of Ray failed: {reason}.", reason=_first_line(error.cause)))
             )
         except errors.RayError as error:
-            return Outcome(shard, death=f"the worker of Ray ended ({type(error).__name__})")
+            return Outcome(shard, death=_("the worker of Ray ended ({error})", error=type(error).__name__))
         return outcome_of(shard, message)
 
     def close(self) -> None:

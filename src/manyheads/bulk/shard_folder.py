@@ -151,12 +151,14 @@ class ShardFolder:
 def _difference(name: str, known: Any, given: Any) -> str:
     """Say how a folder differs from the job that is to continue there."""
     if name == "bundle":
-        return "has answers of another bundle"
+        return _("has answers of another bundle")
     if name == "input":
         digests = [file["sha256"] for file in known or []]
-        changed = [file["name"] for file in given if file["sha256"] not in digests]
-        return f"has answers to other text: {', '.join(changed)} changed" if changed else "has answers to other files"
+        changed = ", ".join(file["name"] for file in given if file["sha256"] not in digests)
+        if changed:
+            return _("has answers to other text: {files} changed", files=changed)
+        return _("has answers to other files")
     if name == "options" and isinstance(known, dict):
-        changed = [key.replace("_", "-") for key in {**known, **given} if known.get(key) != given.get(key)]
-        return f"has answers that were made with other options: {', '.join(changed)}"
-    return f"was made with {name.replace('_', '-')} {known}, not {given}"
+        options = ", ".join(key.replace("_", "-") for key in {**known, **given} if known.get(key) != given.get(key))
+        return _("has answers that were made with other options: {options}", options=options)
+    return _("was made with {option} {known}, not {given}", option=name.replace("_", "-"), known=known, given=given)

@@ -10,8 +10,8 @@ import click
 from manyheads.messages import _
 
 if TYPE_CHECKING:
+    from manyheads.answer.request import AnswerOptions
     from manyheads.bundle import Bundle
-    from manyheads.tasks import TextOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -85,24 +85,26 @@ def text_options(command: Command) -> Command:
     return command
 
 
-def read_text_options(glossary: Path | None, keep: Sequence[str], prefix: str | None) -> "TextOptions | None":
-    """Return what the translations must satisfy; None if nothing."""
+def read_text_options(glossary: Path | None, keep: Sequence[str], prefix: str | None) -> dict[str, Any]:
+    """Return what the translations must satisfy, as fields of `AnswerOptions`."""
     from manyheads.tasks import TextOptions
     from manyheads.text.terms.glossary_file import read_glossary
 
-    if glossary is None and not keep and prefix is None:
-        return None
     if prefix == "":
         raise click.UsageError(_("--prefix is empty. Give the beginning of the translations, or leave it out."))
-    return TextOptions({} if glossary is None else read_glossary(glossary), keep, prefix or "")
+    if glossary is None and not keep and prefix is None:
+        return {}
+    terms = {} if glossary is None else read_glossary(glossary)
+    TextOptions(terms, keep, prefix or "")  # raises DataError if they are not valid
+    return {"glossary": terms, "keep": tuple(keep), "prefix": prefix or ""}
 
 
-def check_text_options(loaded: "Bundle", path: Path, options: "TextOptions | None", abstain: float | None) -> None:
-    """Raise UsageError if the bundle does not translate."""
+def check_text_options(loaded: "Bundle", path: Path, options: "AnswerOptions") -> None:
+    """Raise UsageError if the options are for translations, and the bundle does not translate."""
     from manyheads.tasks import PairTask
 
     is_translation = isinstance(loaded.task, PairTask) and loaded.task.is_translation
-    if options is not None and not is_translation:
+    if options.has_requirements and not is_translation:
         raise click.UsageError(
             _(
                 "--glossary, --keep and --prefix need a translation model; {path} is a bundle of the task {kind}.",
@@ -110,7 +112,7 @@ def check_text_options(loaded: "Bundle", path: Path, options: "TextOptions | Non
                 kind=loaded.kind,
             )
         )
-    if abstain is not None:
+    if options.decode.get("abstain") is not None:
         if not isinstance(loaded.task, PairTask):
             raise click.UsageError(
                 _(

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.answer_lines import BATCH_LINES, AnswerOptions
+from manyheads.answer.request import AnswerOptions
+from manyheads.cli.answer_lines import BATCH_LINES, AnswerLines, PredictOptions, name_line
 from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, read_text_options, text_options
 from manyheads.cli.options import COUNT
-from manyheads.cli.predict_markup import MarkupWriter, is_document, read_document, require_translator
-from manyheads.cli.prediction_remarks import Remarks
+from manyheads.cli.predict_markup import is_document, read_document
+from manyheads.cli.prediction_remarks import show_cut_off, show_errors, show_remarks
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -163,27 +164,18 @@ def predict(
     shard_lines: int | None,
     processes: int | None,
     on: str | None,
-    **how: Any,
+    **decoding: Any,
 ) -> None:
     """Answer every line of a file."""
-    changes = decode_changes(**how)
-    if align and how["n_best"] is not None:
+    changes = decode_changes(**decoding)
+    if align and decoding["n_best"] is not None:
         raise click.UsageError(
             _("--align and --n-best exclude each other: the alignment is that of the best translation.")
         )
-    options = AnswerOptions(
-        bundle,
-        changes,
-        threshold,
-        read_text_options(glossary, keep, prefix),
-        align,
-        text_format,
-        as_json,
-        engine,
-        not no_shortlist,
-        device,
-    )
-    if text_format == "html" and (align or how["n_best"] is not None or prompt is not None):
+    requirements = read_text_options(glossary, keep, prefix)
+    answer = AnswerOptions(changes, threshold, align, text_format, **requirements)
+    options = PredictOptions(bundle, answer, as_json, engine, not no_shortlist, device)
+    if text_format == "html" and (align or decoding["n_best"] is not None or prompt is not None):
         raise click.UsageError(_("--format html gives one translation: leave out --align, --n-best and --prompt."))
     if shards is None and (shard_lines is not None or processes is not None or on is not None):
         raise click.UsageError(_("--shard-lines, --processes and --on are for --shards. Add --shards DIR."))
@@ -195,7 +187,7 @@ def predict(
                     "--shards."
                 )
             )
-        if options.texts is not None or how["abstain"] is not None:
+        if requirements or decoding["abstain"] is not None:
             raise click.UsageError(
                 _("--prompt is for language models: leave out --glossary, --keep, --prefix and --abstain.")
             )
@@ -207,7 +199,8 @@ def predict(
     if shards is not None:
         from manyheads.cli.predict_shards import ShardOptions, predict_shards
 
-        sys.exit(predict_shards(options, files, shards, ShardOptions(shard_lines, processes, on or "local"), output))
+        division = ShardOptions(shard_lines, processes, on or "local")
+        sys.exit(predict_shards(options, files, shards, division, output))
     if files == ("-",) and sys.stdin is None:
         raise click.UsageError(_("Standard input is closed. Name a file to read."))
     if text_format == "html" and any(map(is_document, files)):
@@ -223,44 +216,42 @@ def _local(file: str) -> str:
     return str(local_copy(file)) if is_remote(file) else file
 
 
-def _translate_document(options: AnswerOptions, files: Sequence[str], output: Path | None) -> None:
+def _translate_document(options: PredictOptions, files: Sequence[str], output: Path | None) -> None:
     """Translate one HTML document."""
     from manyheads.cli.output import open_output
 
     if len(files) > 1:
         raise click.UsageError(_("An HTML document is translated alone: give one FILE."))
     document = read_document(files[0])
-    writer = MarkupWriter(
-        require_translator(options.load(), options.bundle), as_json=options.as_json, options=options.texts
-    )
+    lines = AnswerLines(options.load(), options)
     with open_output(output, *files, keep_partial=True) as stream:
-        stream.write(writer.document(document))
-    writer.remarks.show()
-    writer.remarks.show_cut_off()
+        stream.write(lines.write_document(document))
+    show_remarks(lines.remarks)
+    show_cut_off(lines.remarks)
 
 
-def _answer_lines(options: AnswerOptions, files: Sequence[str], output: Path | None) -> None:
+def _answer_lines(options: PredictOptions, files: Sequence[str], output: Path | None) -> None:
     """Answer all lines in this process."""
     from manyheads.cli.output import open_output
 
     reader = _Reader(files)
     loaded = options.load()
-    writer = options.writer(loaded, reader.name_line)
+    lines = AnswerLines(loaded, options, reader.name_line)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
     with open_output(output, *files, keep_partial=True) as stream:
         start = 1
         for batch, is_pause in reader.batches():
-            for line in writer.answer(batch, start):
+            for line in lines.write(batch, start):
                 stream.write(line + "\n")
             stream.flush()
-            writer.remarks.show_errors()
+            show_errors(lines.remarks)
             if is_pause:
-                writer.remarks.show()
+                show_remarks(lines.remarks)
             start += len(batch)
             progress(start - 1)
-    writer.remarks.show()
-    writer.remarks.show_cut_off()
-    if writer.remarks.n_errors:
+    show_remarks(lines.remarks)
+    show_cut_off(lines.remarks)
+    if lines.remarks.n_errors:
         sys.exit(1)
 
 
@@ -296,9 +287,10 @@ class _Reader:
     def name_line(self, number: int) -> str:
         """Name the line of this number, counted from 1: with its file, if there are several."""
         if len(self.files) == 1:
-            return f"Line {number}"
+            return name_line(number)
         index = bisect_left(self.starts, number) - 1
-        return f"{Path(self.files[index]).resolve()}, line {number - self.starts[index]}"
+        path = Path(self.files[index]).resolve()
+        return _("{path}, line {number}", path=path, number=number - self.starts[index])
 
 
 def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], None]:
@@ -319,6 +311,7 @@ def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], No
 
 def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
     """Print a prompt and its continuation, token by token."""
+    from manyheads.answer.remarks import Remarks
     from manyheads.tasks import GenerativeTask
 
     task = loaded.task
@@ -336,5 +329,5 @@ def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
         sys.stdout.flush()
     click.echo()
     remarks = Remarks()
-    remarks.add(1, loaded.unseen_words(prompt))
-    remarks.show()
+    remarks.add_unseen(1, loaded.unseen_words(prompt))
+    show_remarks(remarks)

@@ -42,7 +42,9 @@ def listen_at(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
-            raise PortInUseError(f"Port {port} of {host} is in use or not allowed. Give another --port.") from None
+            raise PortInUseError(
+                _("Port {port} of {host} is in use or not allowed. Give another --port.", port=port, host=host)
+            ) from None
         raise ServeError(
             _(
                 "The address {host}:{port} cannot be used ({error}). Give another --host.",
@@ -61,9 +63,9 @@ def listen(host: str, port: int) -> socket.socket:
             return listen_at(host, candidate)
     raise ServeError(
         _(
-            "No port from {port} to {port_2} of {host} is free. Give another --port.",
-            port=port,
-            port_2=port + _N_PORTS - 1,
+            "No port from {first} to {last} of {host} is free. Give another --port.",
+            first=port,
+            last=port + _N_PORTS - 1,
             host=host,
         )
     )

@@ -24,7 +24,8 @@ from manyheads.tasks.task_doctor import Source, TaskDoctor
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, Timer, text_column, validation_rows
 from manyheads.text.reading.documents import document_files, read_documents
 from manyheads.text.reading.files import OnBad
-from manyheads.text.reading.readers import Row, is_table
+from manyheads.text.reading.formats import is_table
+from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
 from manyheads.text.tokens.tokenizer import Tokenizer
 

@@ -25,7 +25,7 @@ from manyheads.lens.traces.display_units import Side, Sides, UnitName, sides_of
 from manyheads.lens.traces.head_maps import AttentionMaps, HeadMaps, head_maps
 from manyheads.lens.traces.unit_maps import MapKind
 from manyheads.messages import _
-from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle, answer_form, attention_place
+from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle, attention_place
 from manyheads.serve.service.problems import ProblemError
 from manyheads.tasks import ModelInput, Task
 from manyheads.tasks.lens_output import LensOutput
@@ -236,7 +236,7 @@ def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
     if opened.aligner is not None and request.step is None:
         output = opened.aligner.align_output(model_input.text, output)
     sides = sides_of(model_input, task.tokenizer)
-    view = _view(id, request, sides, model_input, maps, output, answer_form(task))
+    view = _view(id, request, sides, model_input, maps, output, task.answer_form)
     view["notes"] += [note._asdict() for note in answered.notes] + ([_DELETED] if opened.is_deleted else [])
     return TracedText(request, model_input, maps, view)
 

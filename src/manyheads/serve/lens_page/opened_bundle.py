@@ -21,7 +21,6 @@ from manyheads.messages import _
 from manyheads.model.weights import load_weights
 from manyheads.serve.private_data import load_served
 from manyheads.tasks import Task
-from manyheads.tasks.task import GenerativeTask, ScopedTask, StreamingTask, ThresholdTask
 from manyheads.training import Checkpoints
 
 MAX_CHARACTERS = 20_000  # of a text
@@ -148,7 +147,7 @@ class OpenedBundle:
             "id": self.id,
             "name": self.name,
             "task": self.bundle.kind,
-            "answer_form": answer_form(task),
+            "answer_form": task.answer_form,
             "shape": task.shape,
             "n_parameters": model.n_parameters,
             "width": model.settings.width,
@@ -175,20 +174,6 @@ class OpenedBundle:
             "takes_answer": model.settings.has_decoder,
             "is_live": is_live,
         }
-
-
-def answer_form(task: Task) -> str:
-    """Return what the answer of a task to a text is, which decides what a page shows.
-
-    Another text, the continuation of the text, its labels, labeled spans of it, or the tokens for its masks.
-    """
-    if isinstance(task, StreamingTask):
-        return "continuation"
-    if isinstance(task, GenerativeTask):
-        return "text"
-    if isinstance(task, ScopedTask):
-        return "labels"
-    return "spans" if isinstance(task, ThresholdTask) else "masks"
 
 
 def _copied(bundle: Bundle) -> Bundle:

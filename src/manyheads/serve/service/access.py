@@ -34,11 +34,14 @@ def read_keys(path: Path | None, environment: Mapping[str, str] = os.environ) ->
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else _("it is not UTF-8")
         raise ServeError(_("The keys in {path} cannot be read: {reason}.", path=path, reason=reason)) from None
     keys = _parse(lines, str(path))
     if not keys:
-        raise ServeError(f"{path} has no API key. Write one on each line, such as: reporting: {'x' * 32}")
+        example = f"reporting: {'x' * 32}"
+        raise ServeError(
+            _("{path} has no API key. Write one on each line, such as: {example}", path=path, example=example)
+        )
     return keys
 
 
@@ -63,11 +66,11 @@ def _parse(lines: list[str], where: str) -> dict[str, str]:
         if len(key) < _MIN_LENGTH or not key.isascii() or not key.isprintable() or " " in key:
             raise ServeError(
                 _(
-                    "{where}, line {number}: a key must have at least {MIN_LENGTH} printable ASCII characters. "
+                    "{where}, line {number}: a key must have at least {min_length} printable ASCII characters. "
                     "Make one with: python3 -c 'import secrets; print(secrets.token_urlsafe(32))'",
                     where=where,
                     number=number,
-                    MIN_LENGTH=_MIN_LENGTH,
+                    min_length=_MIN_LENGTH,
                 )
             )
         keys[key] = name
@@ -104,10 +107,11 @@ class Access:
         given = (key or "").encode("utf-8", "replace")
         found = [name for known, name in self._keys if hmac.compare_digest(known, given)]
         if not found:
-            what = "This API key is not valid." if key else "This server needs an API key."
-            raise ProblemError(
-                401, _("{what} Send it as: Authorization: Bearer KEY", what=what), {"WWW-Authenticate": "Bearer"}
-            )
+            if key:
+                text = _("This API key is not valid. Send it as: Authorization: Bearer KEY")
+            else:
+                text = _("This server needs an API key. Send it as: Authorization: Bearer KEY")
+            raise ProblemError(401, text, {"WWW-Authenticate": "Bearer"})
         return found[0]
 
     def count(self, client: str) -> None:

@@ -1,7 +1,7 @@
 """`BatchQueue`: texts that wait for a worker, which client's turn it is, and which texts to answer together.
 
 Clients share the workers by start-time fair queueing: each has a clock that advances by the expected seconds of its
-texts, and the one whose clock is behind comes next. A batch has texts of one kind (the same bundle and settings) and of
+texts, and the one whose clock is behind comes next. A batch has texts of one kind (the same bundle and options) and of
 similar length. The queue is bounded: when it is full, the client that waits for the most work is refused.
 """
 
@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.serve.service.problems import ProblemError
 
 LONG = 0.25  # expected seconds of a text that is answered beside the batches of others instead of before them
@@ -20,22 +20,22 @@ _SMALL = 4  # texts that are not divided further: each batch has a cost of its o
 
 @dataclass(eq=False)
 class QueuedText:
-    """One text of a request; `answer` receives the prediction as JSON."""
+    """One text of a request; `answer` receives the answer as JSON."""
 
-    how: str
+    key: str  # of the request
     text: str
     deadline: float  # in seconds of the event loop's clock
     answer: "asyncio.Future[str]"
     client: str = ""
     bundle: str = ""
-    cost: float = 1.0  # in tokens, see `cost_of`
+    cost: float = 1.0  # in tokens, see `answer_cost`
     seconds: float = 0.0  # that a worker is expected to need
     n_attempts: int = 0  # workers that stopped while they had it
 
     @property
     def kind(self) -> tuple[bool, str]:
         """Texts of the same kind can be answered together; the first part is whether it is long."""
-        return self.seconds > LONG, self.how
+        return self.seconds > LONG, self.key
 
 
 _Texts = OrderedDict[QueuedText, None]  # oldest first
@@ -87,7 +87,7 @@ class BatchQueue:
             self._make_room(texts, now)
         for one in texts:
             client = self._clients.setdefault(one.client, _Client([0.0, 0.0]))
-            is_long, _ = one.kind
+            is_long = one.kind[0]
             if client.next_kind(is_long) is None:  # time in which it asked for nothing is not saved up
                 client.clocks[is_long] = max(client.clocks[is_long], self._clocks[is_long])
             client.active = now
@@ -137,8 +137,8 @@ class BatchQueue:
         share of a batch, so that one with many texts does not slow down the others.
         """
         oldest = next(iter(sharing[0][1]))
-        n_each = -(-sum(len(texts) for _, texts in sharing) // self.n_workers)
-        is_long, _ = oldest.kind
+        n_each = -(-sum(len(texts) for _client, texts in sharing) // self.n_workers)
+        is_long = oldest.kind[0]
         n_wanted = 1 if is_long else min(self.batch_texts, max(-(-n_each // 2), min(_SMALL, n_each)))
         n_own, most = max(1, self.batch_texts // self.n_clients), self.batch_seconds / self.n_clients
         ranked = []
@@ -155,7 +155,7 @@ class BatchQueue:
         ranked.sort(key=lambda pair: pair[0])
         batch: list[QueuedText] = []
         seconds = 0.0
-        for _, one in ranked[:n_wanted]:
+        for _clock, one in ranked[:n_wanted]:
             seconds += one.seconds
             if batch and seconds > self.batch_seconds:
                 break
@@ -190,21 +190,25 @@ class BatchQueue:
         needed = sum(one.seconds for one in texts) + (own.seconds if own else 0.0)
         share = (texts[0].deadline - now) * self.n_workers / max(1, self.n_clients)
         if own and own.kinds and needed > share:
-            raise self._full(f"Your requests need the workers for about {needed:.0f} s, and {share:.0f} s are yours")
+            reason = Message(
+                "Your requests need the workers for about {needed:.0f} s, and {share:.0f} s are yours.",
+                needed=needed,
+                share=share,
+            )
+            raise self._full(reason)
         while not fits():
             heaviest = max(self._clients.values(), key=lambda client: client.seconds)
-            error = self._full(f"The queue is full: {self.n_texts:,} texts are waiting")
+            error = self._full(Message("The queue is full: {n_texts:,} texts are waiting.", n_texts=self.n_texts))
             if heaviest is own or heaviest.seconds <= needed:
                 raise error
             newest = next(reversed(next(reversed(heaviest.kinds.values()))))
             self._remove(heaviest, newest)
             newest.answer.set_exception(error)
 
-    def _full(self, reason: str) -> ProblemError:
+    def _full(self, reason: Message) -> ProblemError:
         wait = self.retry_after
-        return ProblemError(
-            429, _("{reason}. Try again in {wait} s.", reason=reason, wait=wait), {"Retry-After": str(wait)}
-        )
+        text = Message("{reason} Try again in {wait} s.", reason=reason, wait=wait)
+        return ProblemError(429, text, {"Retry-After": str(wait)})
 
     def _waiting(self) -> list[tuple[_Client, QueuedText]]:
         return [(client, one) for client in self._clients.values() for kind in client.kinds.values() for one in kind]
@@ -214,7 +218,7 @@ class BatchQueue:
         for client, one in self._waiting():
             if not one.answer.done() and one.deadline <= now:
                 one.answer.set_exception(
-                    ProblemError(504, _("No worker was free before the deadline. Try again later."))
+                    ProblemError(504, Message("No worker was free before the deadline. Try again later."))
                 )
             if one.answer.done():
                 self._remove(client, one)

@@ -14,7 +14,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse
 
+from manyheads.answer.request import AnswerOptions, AnswerRequest
 from manyheads.messages import _
+from manyheads.serve.service.bundle_description import BundleDescription
 from manyheads.serve.service.error_shapes import (
     OpenAiError,
     OpenAiProblemError,
@@ -26,7 +28,6 @@ from manyheads.serve.service.event_stream import event_response
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.request_bodies import JSON, body_schema, read_body
 from manyheads.serve.service.service import Service
-from manyheads.serve.service.work import ServedBundle, Work
 
 _TASK = "language"
 _MAX_STOPS = 4  # as OpenAI allows
@@ -91,21 +92,25 @@ class CompletionRequest(BaseModel):
     def check(self) -> None:
         """Refuse what this server cannot do."""
         if self.logprobs is not None:
-            _refuse("logprobs", "Log-probabilities of tokens are not available. Leave logprobs out.")
+            _refuse("logprobs", _("Log-probabilities of tokens are not available. Leave logprobs out."))
         if self.best_of is not None and self.best_of != (self.n or 1):
-            _refuse("best_of", "best_of is not supported. Leave it out; the completions of n > 1 are the best first.")
+            _refuse(
+                "best_of", _("best_of is not supported. Leave it out; the completions of n > 1 are the best first.")
+            )
         if self.suffix:
-            _refuse("suffix", "The models of this server continue a prompt; they cannot insert text before a suffix.")
+            _refuse(
+                "suffix", _("The models of this server continue a prompt; they cannot insert text before a suffix.")
+            )
         if self.logit_bias:
-            _refuse("logit_bias", "logit_bias is not supported. Leave it out.")
+            _refuse("logit_bias", _("{name} is not supported. Leave it out.", name="logit_bias"))
         if self.presence_penalty:
-            _refuse("presence_penalty", "presence_penalty is not supported. Leave it out.")
+            _refuse("presence_penalty", _("{name} is not supported. Leave it out.", name="presence_penalty"))
         if self.frequency_penalty:
-            _refuse("frequency_penalty", "frequency_penalty is not supported. Leave it out.")
+            _refuse("frequency_penalty", _("{name} is not supported. Leave it out.", name="frequency_penalty"))
         if self.stream_options is not None and not self.stream:
-            _refuse("stream_options", "stream_options is only allowed if stream is true.")
+            _refuse("stream_options", _("stream_options is only allowed if stream is true."))
         if len(self.stops) > _MAX_STOPS or "" in self.stops:
-            _refuse("stop", f"stop takes at most {_MAX_STOPS} texts, none of them empty.")
+            _refuse("stop", _("stop takes at most {n_texts} texts, none of them empty.", n_texts=_MAX_STOPS))
 
     @property
     def stops(self) -> list[str]:
@@ -118,7 +123,7 @@ class CompletionRequest(BaseModel):
         prompts = [self.prompt] if isinstance(self.prompt, str) else self.prompt
         texts = [prompt for prompt in prompts if isinstance(prompt, str)]
         if len(texts) != len(prompts) or not texts:
-            _refuse("prompt", "prompt must be a text or a list of texts. Token ids are not supported.")
+            _refuse("prompt", _("prompt must be a text or a list of texts. Token ids are not supported."))
         return texts
 
     @property
@@ -129,7 +134,7 @@ class CompletionRequest(BaseModel):
     def decode(self) -> dict[str, Any]:
         """Return the changes of the bundle's decoding settings."""
         decode: dict[str, Any] = {"max_new_tokens": 16 if self.max_tokens is None else self.max_tokens}
-        decode["stop"] = self.stops
+        decode["stop"] = tuple(self.stops)
         if self.is_greedy:
             return decode | {"method": "greedy", "n_best": 1}
         seed = secrets.randbelow(_N_SEEDS) if self.seed is None else self.seed % _N_SEEDS
@@ -211,7 +216,7 @@ def completions_router(service: Service) -> APIRouter:
     @router.post("/chat/completions", include_in_schema=False)
     async def chat() -> Response:
         """Say that the models of this server do not chat."""
-        raise OpenAiProblemError(404, "Chat completions are not supported. Use /v1/completions with a prompt.")
+        raise OpenAiProblemError(404, _("Chat completions are not supported. Use /v1/completions with a prompt."))
 
     @router.get("/models", responses={200: {"model": ModelList}})
     async def models() -> Response:
@@ -231,7 +236,7 @@ class _Completion:
     """A request and its answer, whole or in parts."""
 
     service: Service
-    bundle: ServedBundle
+    bundle: BundleDescription
     wanted: CompletionRequest
     prompts: tuple[str, ...]
 
@@ -246,48 +251,52 @@ class _Completion:
         self.n = self.wanted.n or 1
         limits = self.service.settings
         if self.n > limits.max_beam:
-            _refuse("n", f"n = {self.n}: this server allows at most {limits.max_beam}.")
+            _refuse("n", _("n = {n}: this server allows at most {most}.", n=self.n, most=limits.max_beam))
         if len(self.prompts) > limits.max_texts:
-            _refuse("prompt", f"{len(self.prompts):,} prompts: this server allows at most {limits.max_texts:,}.")
+            n_prompts, most = len(self.prompts), limits.max_texts
+            text = _("{n_prompts:,} prompts: this server allows at most {most:,}.", n_prompts=n_prompts, most=most)
+            _refuse("prompt", text)
         if self.wanted.stream and len(self.prompts) * self.n > limits.max_streams:
-            _refuse("n", f"A stream of {len(self.prompts) * self.n:,} completions: at most {limits.max_streams}.")
+            n, most = len(self.prompts) * self.n, limits.max_streams
+            _refuse("n", _("A stream of {n:,} completions: at most {most} are allowed.", n=n, most=most))
         self.decode = self.wanted.decode()
 
     async def whole(self) -> dict[str, Any]:
         """Return all completions."""
-        payloads = await self.service.predict(Work(self.bundle.name, self.prompts, decode=self.decode))
+        request = AnswerRequest(self.bundle.name, self.prompts, AnswerOptions(self.decode))
+        answers = await self.service.predict(request)
         choices: list[dict[str, Any]] = []
-        for prompt, payload in zip(self.prompts, payloads, strict=True):
-            candidates = payload["candidates"]
+        for prompt, answer in zip(self.prompts, answers, strict=True):
+            candidates = answer["candidates"]
             for number in range(self.n):
                 candidate = candidates[min(number, len(candidates) - 1)]  # greedy decoding finds one
                 text = prompt + candidate["text"] if self.wanted.echo else candidate["text"]
                 choices.append(_choice(text, len(choices), "stop" if candidate["finished"] else "length"))
-        return {**self.head, "choices": choices, "usage": _usage(payloads)}
+        return {**self.head, "choices": choices, "usage": _usage(answers)}
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
         """Yield the parts of all completions, one completion after the other, then the usage if it is asked for."""
-        payloads, index = [], 0
+        answers, index = [], 0
         extra = {"usage": None} if self._wants_usage else {}
         deadline = time.monotonic() + self.service.settings.timeout
         for prompt in self.prompts:
             for number in range(self.n):
                 if time.monotonic() > deadline:
                     raise ProblemError(504, _("The completions were not ready in time."))
-                work = Work(self.bundle.name, (prompt,), decode=self._decode_of(number))
+                request = AnswerRequest(self.bundle.name, (prompt,), AnswerOptions(self._decode_of(number)))
                 if self.wanted.echo:
                     yield {**self.head, "choices": [_choice(prompt, index, None)], **extra}
-                async with aclosing(self.service.stream(work)) as parts:  # type: ignore[type-var]
+                async with aclosing(self.service.stream(request)) as parts:  # type: ignore[type-var]
                     async for part in parts:
                         if "delta" in part:
                             yield {**self.head, "choices": [_choice(part["delta"], index, None)], **extra}
                         else:
-                            payloads.append(part["done"])
+                            answers.append(part["done"])
                             reason = self._finish_reason(part["done"])
                             yield {**self.head, "choices": [_choice("", index, reason)], **extra}
                 index += 1
         if self._wants_usage:
-            yield {**self.head, "choices": [], "usage": _usage(payloads, self.n)}
+            yield {**self.head, "choices": [], "usage": _usage(answers, self.n)}
 
     @property
     def _wants_usage(self) -> bool:
@@ -298,37 +307,39 @@ class _Completion:
         seed = {"seed": (self.decode["seed"] + number) % _N_SEEDS} if "seed" in self.decode else {}
         return {**self.decode, "n_best": 1, **seed}
 
-    def _finish_reason(self, payload: dict[str, Any]) -> str:
-        candidates = payload.get("candidates")
+    def _finish_reason(self, answer: dict[str, Any]) -> str:
+        candidates = answer.get("candidates")
         if candidates:
             return "stop" if candidates[0]["finished"] else "length"
-        return "length" if payload["n_new_tokens"] >= self.decode["max_new_tokens"] else "stop"
+        return "length" if answer["n_new_tokens"] >= self.decode["max_new_tokens"] else "stop"
 
 
 def _choice(text: str, index: int, finish_reason: str | None) -> dict[str, Any]:
     return {"text": text, "index": index, "logprobs": None, "finish_reason": finish_reason}
 
 
-def _usage(payloads: Sequence[dict[str, Any]], n_per_prompt: int = 1) -> dict[str, int]:
+def _usage(answers: Sequence[dict[str, Any]], n_per_prompt: int = 1) -> dict[str, int]:
     """Count tokens; a prompt counts once, however many completions it has."""
-    n_prompt = sum(payload["n_prompt_tokens"] for payload in payloads) // n_per_prompt
-    n_new = sum(payload["n_new_tokens"] for payload in payloads)
+    n_prompt = sum(answer["n_prompt_tokens"] for answer in answers) // n_per_prompt
+    n_new = sum(answer["n_new_tokens"] for answer in answers)
     return {"prompt_tokens": n_prompt, "completion_tokens": n_new, "total_tokens": n_prompt + n_new}
 
 
-def _language_bundles(service: Service) -> list[ServedBundle]:
+def _language_bundles(service: Service) -> list[BundleDescription]:
     return [bundle for bundle in service.bundles.values() if bundle.task == _TASK]
 
 
-def _find(service: Service, name: str) -> ServedBundle:
+def _find(service: Service, name: str) -> BundleDescription:
     found = {bundle.name: bundle for bundle in _language_bundles(service)}
     if name not in found:
-        served = f"Models: {', '.join(found)}." if found else "This server has no language bundle."
-        raise OpenAiProblemError(404, f"The model {name[:80]!r} does not exist. {served}", "model", "model_not_found")
+        names = ", ".join(found)
+        served = _("Models: {names}.", names=names) if found else _("This server has no language bundle.")
+        text = _("The model {name!r} does not exist. {served}", name=name[:80], served=served)
+        raise OpenAiProblemError(404, text, "model", "model_not_found")
     return found[name]
 
 
-def _entry(bundle: ServedBundle) -> dict[str, Any]:
+def _entry(bundle: BundleDescription) -> dict[str, Any]:
     return {"id": bundle.name, "object": "model", "created": bundle.created, "owned_by": "manyheads"}
 
 

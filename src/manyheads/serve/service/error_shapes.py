@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse
 
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.serve.service.problems import ProblemError, problem
 
 _LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", "/health")
@@ -56,7 +56,7 @@ class OpenAiError(BaseModel):
 class OpenAiProblemError(ProblemError):
     """An error that names the parameter at fault, and its code."""
 
-    def __init__(self, status: int, detail: str, param: str | None = None, code: str | None = None) -> None:
+    def __init__(self, status: int, detail: str | Message, param: str | None = None, code: str | None = None) -> None:
         super().__init__(status, detail)
         self.param, self.code = param, code
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from starlette.responses import StreamingResponse
 
+from manyheads.messages import Message
 from manyheads.serve.service.problems import ProblemError
 
-_LATE = "The stream was not finished in time."
+_LATE = Message("The stream was not finished in time.")
 
 
 async def event_response(

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from manyheads.messages import Message
 from manyheads.serve.service.problems import ProblemError
 from manyheads.text.language_codes import base_of, language_of_text
 
 _SCRIPT_LANGUAGES = ("el", "he", "hy", "ja", "ka", "ko", "th", "zh")  # that `language_of_text` knows by their script
 _MAX_CHARACTERS = 4000  # of a text that are read
-_MISSING = (
+_MISSING = Message(
     "Language detection needs the package py3langid. Give the source language, or let the operator of this server "
     'install it: pip install "manyheads[serve]"'
 )
@@ -46,7 +47,7 @@ class LanguageDetector:
         with self._lock:
             ranked = self._restricted(allowed).rank(text)
         kept = [(language, probability) for language, probability in ranked if language in allowed]
-        total = sum(probability for _, probability in kept)
+        total = sum(probability for _language, probability in kept)
         return [Detection(language, probability / total) for language, probability in kept] if total > 0 else []
 
     def _restricted(self, languages: Iterable[str]) -> Any:

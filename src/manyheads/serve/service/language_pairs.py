@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from manyheads.messages import _
+from manyheads.serve.service.bundle_description import BundleDescription
 from manyheads.serve.service.problems import ProblemError
-from manyheads.serve.service.work import ServedBundle
 from manyheads.text.language_codes import base_of
 
 # Codes of LibreTranslate and of browsers, in lower case.
@@ -33,12 +33,13 @@ class LanguagePairs:
     bundles: Mapping[tuple[str, str], str]  # names; of several bundles for one pair, the one that was given first
 
     @classmethod
-    def of(cls, served: Iterable[ServedBundle]) -> "LanguagePairs":
+    def of(cls, served: Iterable[BundleDescription]) -> "LanguagePairs":
         """Return the pairs of all bundles that translate from one language into another."""
         bundles: dict[tuple[str, str], str] = {}
-        for one in served:
-            if one.task == "seq2seq" and one.purpose in ("", "translation") and len(set(one.languages)) == 2:
-                bundles.setdefault((one.languages[0], one.languages[1]), one.name)
+        for bundle in served:
+            is_translator = bundle.task == "seq2seq" and bundle.purpose in ("", "translation")
+            if is_translator and len(set(bundle.languages)) == 2:
+                bundles.setdefault((bundle.languages[0], bundle.languages[1]), bundle.name)
         return cls(bundles)
 
     @property
@@ -66,17 +67,17 @@ class LanguagePairs:
         for language in (source, target):
             if self.code(language) is None:
                 raise ProblemError(
-                    400, _("{short} is not supported. {shown}", short=_short(language), shown=self.shown())
+                    400, _("{language} is not supported. {pairs}", language=_short(language), pairs=self.shown())
                 )
         name = self.bundles.get((self.code(source) or "", self.code(target) or ""))
         if name is None:
             raise ProblemError(
                 400,
                 _(
-                    "{short} → {short_2} is not supported. {shown}",
-                    short=_short(source),
-                    short_2=_short(target),
-                    shown=self.shown(),
+                    "{source} → {target} is not supported. {pairs}",
+                    source=_short(source),
+                    target=_short(target),
+                    pairs=self.shown(),
                 ),
             )
         return name
@@ -84,10 +85,12 @@ class LanguagePairs:
     def shown(self) -> str:
         """All pairs as a sentence."""
         if not self.bundles:
-            return "This server has no translation bundle."
+            return _("This server has no translation bundle.")
         pairs = [f"{source} → {target}" for source, target in sorted(self.bundles)]
-        rest = f" and {len(pairs) - _MAX_SHOWN} more" if len(pairs) > _MAX_SHOWN else ""
-        return f"Supported: {', '.join(pairs[:_MAX_SHOWN])}{rest}."
+        listed, n_more = ", ".join(pairs[:_MAX_SHOWN]), len(pairs) - _MAX_SHOWN
+        if n_more > 0:
+            return _("Supported: {pairs} and {n_more} more.", pairs=listed, n_more=n_more)
+        return _("Supported: {pairs}.", pairs=listed)
 
 
 def _normal(code: str) -> str:

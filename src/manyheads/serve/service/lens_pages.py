@@ -11,6 +11,7 @@ from pathlib import Path
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from manyheads.messages import _
 from manyheads.serve.service.problems import ProblemError, problem
 from manyheads.serve.service.service import Service
 
@@ -29,11 +30,11 @@ class LensPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; / leads to the first bundle."""
         if not self.is_enabled:
-            detail = "A server that needs API keys has no lens page. Use: manyheads lens BUNDLE"
+            detail = _("A server that needs API keys has no lens page. Use: manyheads lens BUNDLE")
             await problem(404, detail)(scope, receive, send)
             return
         root = scope.get("root_path", "")
-        name, slash, _ = scope["path"].removeprefix(root).removeprefix("/").partition("/")
+        name, slash, _rest = scope["path"].removeprefix(root).removeprefix("/").partition("/")
         if not name or not slash:
             first = name or next(iter(self.service.bundles))
             await RedirectResponse(f"{root}/{first}/")(scope, receive, send)

@@ -17,7 +17,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 
+from manyheads.answer.request import AnswerOptions, AnswerRequest
 from manyheads.messages import _
+from manyheads.serve.service.bundle_description import BundleDescription
 from manyheads.serve.service.error_shapes import LibreTranslateError, ShapedRoute, error_responses
 from manyheads.serve.service.language_detection import Detection, LanguageDetector
 from manyheads.serve.service.language_names import language_name
@@ -25,7 +27,6 @@ from manyheads.serve.service.language_pairs import LanguagePairs
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.request_bodies import FORM, JSON, MULTIPART, body_schema, read_body
 from manyheads.serve.service.service import Service
-from manyheads.serve.service.work import ServedBundle, Work
 from manyheads.text.markup.markup_scanner import scan_markup
 
 _AUTO = "auto"
@@ -195,7 +196,7 @@ class _LibreTranslate:
             )
         if pairs.code(wanted.target) is None:
             raise ProblemError(
-                400, _("{target} is not supported. {shown}", target=wanted.target[:40], shown=pairs.shown())
+                400, _("{language} is not supported. {pairs}", language=wanted.target[:40], pairs=pairs.shown())
             )
         is_auto = wanted.source.strip().lower() == _AUTO
         detected = await self._detect_each(wanted.readable, pairs) if is_auto else []
@@ -226,7 +227,7 @@ class _LibreTranslate:
     async def frontend_settings(self, request: Request) -> Response:
         """Return what a page needs to know: limits and languages."""
         needs_key = bool(getattr(request.app.state, "needs_key", False))
-        target = next((target for _, target in self.pairs.bundles), "")
+        target = next((target for _source, target in self.pairs.bundles), "")
         return JSONResponse(
             {
                 "charLimit": self.service.settings.max_text,
@@ -261,19 +262,10 @@ class _LibreTranslate:
             by_bundle[pairs.bundle(source, wanted.target)].append(index)
         translated = [_Translated(text) for text in texts]
         for name, indices in by_bundle.items():
-            work = self._work(self.service.bundles[name], [texts[index] for index in indices], wanted)
-            for index, payload in zip(indices, await self.service.predict(work), strict=True):
-                translated[index] = _translated(payload, wanted.alternatives)
+            request = _answer_request(self.service.bundles[name], [texts[index] for index in indices], wanted)
+            for index, answer in zip(indices, await self.service.predict(request), strict=True):
+                translated[index] = _translated(answer, wanted.alternatives)
         return translated
-
-    def _work(self, bundle: ServedBundle, texts: Sequence[str], wanted: TranslateRequest) -> Work:
-        decode: dict[str, Any] = {}
-        if wanted.alternatives and wanted.format == "text":  # HTML has one translation, as in LibreTranslate
-            n_best = wanted.alternatives + 1
-            beam = max(n_best, bundle.decode.get("beam", _DEFAULT_BEAM))
-            decode = {"method": "beam", "beam": beam, "n_best": n_best}
-        options = {"format": "html"} if wanted.format == "html" else {}
-        return Work(bundle.name, tuple(texts), decode=decode, options=options)
 
     async def _detect_each(self, texts: Sequence[str], pairs: LanguagePairs) -> list[DetectedLanguage]:
         ranked = await self._rank(texts, pairs)
@@ -284,15 +276,24 @@ class _LibreTranslate:
         return await run_in_threadpool(lambda: [self.detector.rank(text, languages) for text in texts])
 
 
+def _answer_request(bundle: BundleDescription, texts: Sequence[str], wanted: TranslateRequest) -> AnswerRequest:
+    decode: dict[str, Any] = {}
+    if wanted.alternatives and wanted.format == "text":  # HTML has one translation, as in LibreTranslate
+        n_best = wanted.alternatives + 1
+        beam = max(n_best, bundle.decode.get("beam", _DEFAULT_BEAM))
+        decode = {"method": "beam", "beam": beam, "n_best": n_best}
+    return AnswerRequest(bundle.name, tuple(texts), AnswerOptions(decode, format=wanted.format))
+
+
 def _without_tags(html: str) -> str:
     return unescape(" ".join(token.raw for token in scan_markup(html) if token.kind == "text"))
 
 
-def _translated(payload: dict[str, Any], n_alternatives: int) -> _Translated:
-    answer = str(payload["answer"])
-    others = [str(candidate["text"]) for candidate in payload.get("candidates", ())] if n_alternatives else []
-    different = [text for text in dict.fromkeys(others) if text not in (answer, "")]
-    return _Translated(answer, different[:n_alternatives])
+def _translated(answer: dict[str, Any], n_alternatives: int) -> _Translated:
+    text = str(answer["answer"])
+    others = [str(candidate["text"]) for candidate in answer.get("candidates", ())] if n_alternatives else []
+    different = [other for other in dict.fromkeys(others) if other not in (text, "")]
+    return _Translated(text, different[:n_alternatives])
 
 
 def _shown(detection: Detection, pairs: LanguagePairs) -> DetectedLanguage:

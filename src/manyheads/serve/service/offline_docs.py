@@ -10,7 +10,7 @@ from importlib.resources import files
 from fastapi import APIRouter, Response
 from starlette.responses import HTMLResponse
 
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.service import Service
 
@@ -22,7 +22,7 @@ CONTENT_SECURITY_POLICY = (
 _PACKAGE = "fastapi_offline"
 _TYPES = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css"}
 _SECONDS_CACHED = 3600
-_MISSING = 'This page needs the package fastapi-offline. Install it with: pip install "manyheads[serve]"'
+_MISSING = Message('This page needs the package fastapi-offline. Install it with: pip install "manyheads[serve]"')
 
 _PAGE = """<!doctype html>
 <html lang="en">

@@ -10,16 +10,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
+from manyheads.answer.request import AnswerOptions, AnswerRequest
 from manyheads.messages import _
 from manyheads.serve.service.body_route import BodyRoute
+from manyheads.serve.service.bundle_description import BundleDescription
 from manyheads.serve.service.error_shapes import problem_responses
 from manyheads.serve.service.event_stream import event_response
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.service import Service
-from manyheads.serve.service.work import ServedBundle, Work
-
-_OPTIONS = ("glossary", "keep", "prefix", "format")
-
 
 _MAX_TERMS = 1000  # of a glossary
 
@@ -55,18 +53,26 @@ class PredictRequest(BaseModel):
         None, description="Leave translations empty whose confidence is lower."
     )
 
-    def work(self, bundle: ServedBundle) -> Work:
+    def answer_request(self, bundle: BundleDescription) -> AnswerRequest:
         """Return the request for this bundle."""
         texts = (self.texts,) if isinstance(self.texts, str) else tuple(self.texts)
         if not texts:
             raise ProblemError(422, _("texts is empty. Give at least one text."))
-        decode: dict[str, Any] = dict(self.decode)
+        decode = {name: tuple(value) if isinstance(value, list) else value for name, value in self.decode.items()}
         if self.n_best is not None:
             decode |= _for_candidates(self.n_best, {**bundle.decode, **decode}, is_chosen="method" in decode)
         if self.abstain is not None:
             decode["abstain"] = self.abstain
-        options = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
-        return Work(bundle.name, texts, decode, self.align, self.threshold, options)
+        options = AnswerOptions(
+            decode,
+            self.threshold,
+            self.align,
+            self.format or "text",
+            self.glossary or {},
+            tuple(self.keep or ()),
+            self.prefix or "",
+        )
+        return AnswerRequest(bundle.name, texts, options)
 
 
 def _for_candidates(n_best: int, decode: Mapping[str, Any], *, is_chosen: bool) -> dict[str, Any]:
@@ -85,13 +91,13 @@ def predict_router(service: Service) -> APIRouter:
     statuses = (400, 401, 403, 404, 408, 413, 415, 422, 429, 503, 504)
     router = APIRouter(prefix="/v1", tags=["manyheads"], responses=problem_responses(*statuses))
 
-    async def predict(request: PredictRequest) -> Response:
+    async def predict(body: PredictRequest) -> Response:
         """Translate, classify, tag or continue texts."""
-        bundle = service.find(request.bundle)
-        work = request.work(bundle)
-        if request.stream:
-            return await event_response(_events(service, bundle, work), _error_event)
-        predictions = ",".join(await service.predict_json(work))
+        bundle = service.find(body.bundle)
+        request = body.answer_request(bundle)
+        if body.stream:
+            return await event_response(_events(service, bundle, request), _error_event)
+        predictions = ",".join(await service.predict_json(request))
         head = json.dumps({"bundle": bundle.name, "task": bundle.task, "version": bundle.version}, ensure_ascii=False)
         content = f'{head[:-1]}, "predictions": [{predictions}]}}'
         return Response(content.encode(), media_type="application/json")
@@ -114,17 +120,17 @@ def predict_router(service: Service) -> APIRouter:
     return router
 
 
-async def _events(service: Service, bundle: ServedBundle, work: Work) -> AsyncIterator[dict[str, Any]]:
-    work = service.check(work)
+async def _events(service: Service, bundle: BundleDescription, request: AnswerRequest) -> AsyncIterator[dict[str, Any]]:
+    service.check(request)
     if bundle.task == "language":
-        async for event in service.stream(work):
+        async for event in service.stream(request):
             yield event
         return
-    parts = [asyncio.ensure_future(service.predict(replace(work, texts=(text,)))) for text in work.texts]
+    parts = [asyncio.ensure_future(service.predict(replace(request, texts=(text,)))) for text in request.texts]
     try:
         for index, part in enumerate(parts):
-            (prediction,) = await part
-            yield {"index": index, "done": prediction}
+            (answer,) = await part
+            yield {"index": index, "done": answer}
     finally:
         for part in parts:
             part.cancel()

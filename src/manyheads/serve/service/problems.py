@@ -5,13 +5,27 @@ from http import HTTPStatus
 
 from starlette.responses import JSONResponse, Response
 
+from manyheads.messages import Message
+
 
 class ProblemError(Exception):
-    """An error with a status, to be answered as a problem."""
+    """An error with a status, to be answered as a problem.
 
-    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
-        self.status, self.detail, self.headers = status, detail, dict(headers or {})
-        super().__init__(detail)
+    A `Message` is translated when it is answered: of an error that somebody else's request caused, the language is not
+    known before.
+    """
+
+    def __init__(self, status: int, detail: str | Message, headers: Mapping[str, str] | None = None) -> None:
+        self.status, self._detail, self.headers = status, detail, dict(headers or {})
+        super().__init__(status, detail)
+
+    def __str__(self) -> str:
+        return self.detail
+
+    @property
+    def detail(self) -> str:
+        """What is wrong, in the language in use."""
+        return str(self._detail)
 
     def response(self) -> Response:
         """Return the error as a response."""

@@ -48,7 +48,15 @@ async def read_body(request: Request, model: type[Model], *, strict: bool = Fals
     elif not await request.body():
         fields = _merged([], request)
     else:
-        raise ProblemError(415, f"A body of type {kind[:80] or '(none)'} is not supported. Send {JSON} or {FORM}.")
+        raise ProblemError(
+            415,
+            _(
+                "A body of type {kind} is not supported. Send {json} or {form}.",
+                kind=kind[:80] or _("(none)"),
+                json=JSON,
+                form=FORM,
+            ),
+        )
     try:
         return model.model_validate(fields, strict=strict)
     except ValidationError as error:
@@ -69,9 +77,9 @@ def read_json(body: bytes) -> Any:
             raise ProblemError(
                 413,
                 _(
-                    "The body has {n_values:,} values; at most {MAX_VALUES:,} are allowed.",
+                    "The body has {n_values:,} values; at most {max_values:,} are allowed.",
                     n_values=n_values,
-                    MAX_VALUES=_MAX_VALUES,
+                    max_values=_MAX_VALUES,
                 ),
             )
     return from_json(body)
@@ -104,7 +112,7 @@ def multipart_field(body: bytes, content_type: str, name: str) -> str | None:
         return None
     wanted = re.compile(rb'[;\s]name="?' + re.escape(name.encode()) + rb'"?\s*(?:;|\r|$)')
     for part in body.split(b"--" + boundary[1].encode("utf-8", "replace"), _MAX_FIELDS)[1:]:
-        head, _, value = part[: 2 * _MAX_HEAD].partition(b"\r\n\r\n")
+        head, _separator, value = part[: 2 * _MAX_HEAD].partition(b"\r\n\r\n")
         if len(head) < _MAX_HEAD and wanted.search(head):
             return value.removesuffix(b"\r\n").decode("utf-8", "replace").strip()
     return None
@@ -129,7 +137,7 @@ def read_form(body: bytes) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         raise ProblemError(400, _("The form is not valid UTF-8.")) from None
     except ValueError:
-        raise ProblemError(400, _("The form has more than {MAX_FIELDS} fields.", MAX_FIELDS=_MAX_FIELDS)) from None
+        raise ProblemError(400, _("The form has more than {n_fields:,} fields.", n_fields=_MAX_FIELDS)) from None
 
 
 async def _read_multipart(request: Request) -> list[tuple[str, str]]:
@@ -168,9 +176,9 @@ def _described(error: ValidationError) -> str:
         first, *rest = fault["loc"] or ("body",)
         name = ".".join([str(first)[:40], *(str(part) for part in rest if isinstance(part, int))])
         if fault["type"] == "missing":
-            lines.append(f"missing {name} parameter")
+            lines.append(_("missing {name} parameter", name=name))
         elif fault["type"] == "extra_forbidden":
-            lines.append(f"unknown parameter {name}")
+            lines.append(_("unknown parameter {name}", name=name))
         else:
             lines.append(f"{name}: {fault['msg']}")
-    return f"Invalid request: {'; '.join(dict.fromkeys(lines))}"[:_MAX_SHOWN]
+    return _("Invalid request: {faults}", faults="; ".join(dict.fromkeys(lines)))[:_MAX_SHOWN]

@@ -15,14 +15,16 @@ from collections.abc import Callable, Collection
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from manyheads.language import Language, using
+from manyheads.messages import Message as Text
 from manyheads.messages import _
-from manyheads.serve.local_only import CONTENT_SECURITY_POLICY, LOOPBACK, is_foreign, without_port
 from manyheads.serve.service.access import Access, current_client
 from manyheads.serve.service.error_shapes import error_response
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.request_bodies import multipart_field, read_form, read_json
 from manyheads.serve.service.service_metrics import ServiceMetrics
 from manyheads.serve.service.settings import ServeSettings
+from manyheads.serve.site_rules import SECURITY_HEADERS, SiteRules, language_of
 
 access_log = logging.getLogger("manyheads.access")
 _OPEN = ("/live", "/ready", "/", "/docs", "/openapi.json", "/health", "/frontend/settings", "/languages")  # need no key
@@ -30,12 +32,6 @@ _OPEN_FOLDERS = ("/static/", "/docs/", "/lens")  # a server that needs keys has 
 _MAX_ADDRESS = 64  # characters
 _MAX_REFUSALS = 1000  # that are kept ready
 _KEY_IN_BODY = ("/translate", "/detect")  # as clients of LibreTranslate send it
-_HEADERS = (
-    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-)
 
 
 class RequestGuard:
@@ -53,10 +49,15 @@ class RequestGuard:
         self.paths = frozenset(paths)  # that may be logged
         self.app, self.settings, self.access, self.metrics = app, settings, access, metrics
         self.wait = wait  # seconds after which a refused client should try again
-        self._refusals: dict[tuple[str, int], tuple[Message, Message]] = {}
+        self._refusals: dict[tuple[str, int, Language], tuple[Message, Message]] = {}
         self._under_way: Counter[str] = Counter()  # POST requests by client that are not answered yet
         host = f"[{settings.host}]" if ":" in settings.host else settings.host  # as the Host header has IPv6 addresses
-        self.hosts = {*LOOPBACK, *settings.allowed_hosts, host}
+        self.site = SiteRules(
+            frozenset((*settings.allowed_hosts, host)),
+            frozenset(settings.cors_origins),
+            Text("Start it with --allow-host {host}."),
+            Text("Allow them with --cors."),
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a problem, or pass the request on."""
@@ -67,17 +68,18 @@ class RequestGuard:
             return
         headers = Headers(scope=scope)
         answer = _Answer(send, self._cors(headers))
-        try:
-            self._check_site(scope, headers)
-            if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
-                await _preflight(answer)
-            else:
-                await self._run(scope, headers, receive, answer)
-        except ProblemError as error:
-            if not answer.status:
-                await error_response(scope["path"], error)(scope, receive, answer)
-        finally:
-            self._record(scope, answer)
+        with using(language_of(headers.get("accept-language", ""))):
+            try:
+                self.site.check(headers)
+                if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+                    await _preflight(answer)
+                else:
+                    await self._run(scope, headers, receive, answer)
+            except ProblemError as error:
+                if not answer.status:
+                    await error_response(scope["path"], error)(scope, receive, answer)
+            finally:
+                self._record(scope, answer)
 
     async def _run(self, scope: Scope, headers: Headers, receive: Receive, answer: "_Answer") -> None:
         """Check the key, read the body, and run the handler until the client disconnects."""
@@ -115,25 +117,30 @@ class RequestGuard:
         Under overload nearly all requests end here, and each has to cost as little as possible.
         """
         started, path = time.monotonic(), scope["path"]
-        is_counted = scope["method"] == "POST" and path in self.paths and path not in _OPEN
-        if not is_counted or any(name == b"origin" for name, _ in scope["headers"]):  # a page needs more headers
+        if scope["method"] != "POST" or path not in self.paths or path in _OPEN:  # it does not count
             return False
-        head, body = self._refusal(path, self.wait())
+        headers = dict(scope["headers"])
+        if b"origin" in headers:  # a page needs more headers
+            return False
+        language = language_of(headers.get(b"accept-language", b"").decode("latin-1"))
+        head, body = self._refusal(path, self.wait(), language)
         await send({**head, "headers": [*head["headers"]]})
         await send(body)
         self._log(scope, path, 429, time.monotonic() - started)
         return True
 
-    def _refusal(self, path: str, wait: int) -> tuple[Message, Message]:
+    def _refusal(self, path: str, wait: int, language: Language) -> tuple[Message, Message]:
         """The messages of a refusal; they are the same for many requests."""
-        if (path, wait) not in self._refusals:
+        key = path, wait, language
+        if key not in self._refusals:
             if len(self._refusals) >= _MAX_REFUSALS:
                 self._refusals.clear()
-            response = error_response(path, _overload(self.settings.max_requests, wait))
-            headers = [*response.raw_headers, *_HEADERS]
+            with using(language):
+                response = error_response(path, _overload(self.settings.max_requests, wait))
+            headers = [*response.raw_headers, *SECURITY_HEADERS]
             head: Message = {"type": "http.response.start", "status": response.status_code, "headers": headers}
-            self._refusals[path, wait] = head, {"type": "http.response.body", "body": response.body}
-        return self._refusals[path, wait]
+            self._refusals[key] = head, {"type": "http.response.body", "body": response.body}
+        return self._refusals[key]
 
     def _admit(self, scope: Scope, key: str | None, *, is_counted: bool) -> None:
         """Find out who asks; raise a ProblemError if there are too many requests, of all or of this client."""
@@ -144,24 +151,6 @@ class RequestGuard:
         if is_counted and self._is_full(client):
             raise _overload(self.settings.max_requests, self.wait())
         self.access.count(client)
-
-    def _check_site(self, scope: Scope, headers: Headers) -> None:
-        host = without_port(headers.get("host", ""))
-        if host not in self.hosts and "*" not in self.hosts:
-            raise ProblemError(
-                421,
-                _(
-                    "This server does not answer for the host {host!r}. Start it with --allow-host {host}.",
-                    host=host[:80],
-                ),
-            )
-        origin = headers.get("origin")
-        if origin is None or origin in self.settings.cors_origins:
-            return
-        if is_foreign(origin, headers):
-            raise ProblemError(
-                403, _("Pages of {origin!r} may not use this server. Allow them with --cors.", origin=origin[:80])
-            )
 
     def _cors(self, headers: Headers) -> dict[str, str]:
         origin = headers.get("origin")
@@ -206,8 +195,9 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            given = {name.lower() for name, _ in message["headers"]}
-            message["headers"] = [*message["headers"], *(one for one in _HEADERS if one[0] not in given)]
+            given = {name.lower() for name, _value in message["headers"]}
+            added = (header for header in SECURITY_HEADERS if header[0] not in given)
+            message["headers"] = [*message["headers"], *added]
             for name, value in self._cors.items():
                 MutableHeaders(scope=message).setdefault(name, value)
         await self._send(message)
@@ -242,7 +232,7 @@ def _address(scope: Scope) -> str:
 
 
 def _key(headers: Headers) -> str | None:
-    scheme, _, key = headers.get("authorization", "").partition(" ")
+    scheme, _space, key = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return key.strip()
     return headers.get("x-api-key")

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from manyheads.messages import Message, _
 from manyheads.serve.service.access import Access
 from manyheads.serve.service.completions_api import completions_router
 from manyheads.serve.service.error_shapes import error_response, problem_responses
@@ -26,7 +27,9 @@ from manyheads.serve.service.service_pages import page_router
 
 Router = Callable[[Service], APIRouter]
 ROUTERS: Sequence[Router] = (predict_router, libretranslate_router, completions_router, docs_router, page_router)
-_NOT_PARSED = "The body is not valid: send JSON in UTF-8, not too deeply nested, or a form where forms are accepted."
+_NOT_PARSED = Message(
+    "The body is not valid: send JSON in UTF-8, not too deeply nested, or a form where forms are accepted."
+)
 _MAX_SHOWN = 300  # characters of what was wrong with a request
 
 
@@ -82,7 +85,8 @@ def _health_router(service: Service) -> APIRouter:
         state = {"workers": service.settings.workers, "workers_ready": service.pool.n_ready}
         if service.is_ready:
             return JSONResponse({"status": "ready", **state})
-        return problem(503, f"{state['workers_ready']} of {state['workers']} workers are ready.")
+        n_ready, n_workers = state["workers_ready"], state["workers"]
+        return problem(503, _("{n_ready} of {n_workers} workers are ready.", n_ready=n_ready, n_workers=n_workers))
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> Response:
@@ -125,9 +129,9 @@ async def _validation_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     faults: list[dict[str, Any]] = list(error.errors())
     if not request.headers.get("content-type", "").startswith("application/json") and request.method == "POST":
-        return problem(415, "The body must be JSON. Send the header Content-Type: application/json.")
+        return problem(415, _("The body must be JSON. Send the header Content-Type: application/json."))
     if any(fault["type"] == "json_invalid" for fault in faults):
-        return problem(400, _NOT_PARSED)
+        return problem(400, str(_NOT_PARSED))
     lines = dict.fromkeys(f"{_place(fault['loc'])}: {fault['msg']}" for fault in faults)
     return problem(422, "; ".join(lines)[:_MAX_SHOWN])
 
@@ -137,5 +141,6 @@ def _place(location: Sequence[Any]) -> str:
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    detail = f"This is a bug in manyheads: {type(error).__name__}. The log of the server shows where."
+    name = type(error).__name__
+    detail = _("This is a bug in manyheads: {error}. The log of the server shows where.", error=name)
     return error_response(request.url.path, ProblemError(500, detail))

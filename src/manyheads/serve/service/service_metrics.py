@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from manyheads.serve.service.work import Work
+from manyheads.answer.request import AnswerRequest
 
 if TYPE_CHECKING:
     from manyheads.serve.service.worker_pool import WorkerPool
@@ -55,10 +55,10 @@ class ServiceMetrics:
         )
         Gauge(name, description, registry=self.registry).set_function(longest)
 
-    def texts_received(self, work: Work) -> None:
+    def texts_received(self, request: AnswerRequest) -> None:
         """Count the texts of a request."""
-        self._texts.labels(work.bundle).inc(len(work.texts))
-        self._characters.labels(work.bundle).inc(sum(map(len, work.texts)))
+        self._texts.labels(request.bundle).inc(len(request.texts))
+        self._characters.labels(request.bundle).inc(sum(map(len, request.texts)))
 
     def batch_done(self, n_texts: int, seconds: float) -> None:
         """Count a batch."""

@@ -20,10 +20,11 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from manyheads.errors import BundleError
-from manyheads.messages import _
+from manyheads.language import Language, current, using
+from manyheads.messages import Message, _
 from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
+from manyheads.serve.service.bundle_description import BundleDescription
 from manyheads.serve.service.problems import ProblemError
-from manyheads.serve.service.work import ServedBundle
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -42,11 +43,13 @@ def _context() -> Any:
     return context
 
 
-def _run_worker(connection: socket.socket, folders: Mapping[str, str], share_examples: bool) -> None:
+def _run_worker(
+    connection: socket.socket, folders: Mapping[str, str], share_examples: bool, language: Language
+) -> None:
     """Run in the new process, which has torch; the process of the service does not import it."""
     from manyheads.serve.service.worker import run_worker
 
-    run_worker(connection, folders, share_examples=share_examples)
+    run_worker(connection, folders, share_examples=share_examples, language=language)
 
 
 @dataclass(eq=False)
@@ -86,7 +89,7 @@ class WorkerPool:
     ) -> None:
         self.folders, self.n_workers, self.queue, self.on_batch = dict(folders), n_workers, queue, on_batch
         self.share_examples = share_examples
-        self.bundles: dict[str, ServedBundle] = {}
+        self.bundles: dict[str, BundleDescription] = {}
         self.n_restarts = 0
         self.n_failures = 0  # starts that failed since the last that succeeded
         self._workers: list[_Worker] = []
@@ -97,7 +100,7 @@ class WorkerPool:
         self._seconds_per_token: dict[str, float] = {}  # by bundle; of short batches, so that it is high for long texts
         self._stream_clients: Counter[str] = Counter()
         self._reloading = asyncio.Lock()
-        self._waiting_reloads: dict[str, asyncio.Task[ServedBundle]] = {}
+        self._waiting_reloads: dict[str, asyncio.Task[BundleDescription]] = {}
         self.on_change: Callable[[], None] = lambda: None
 
     @property
@@ -112,12 +115,12 @@ class WorkerPool:
 
     async def start(self) -> None:
         """Start the workers; raise BundleError if a bundle cannot be loaded."""
-        await asyncio.gather(*(self._start_worker() for _ in range(self.n_workers)))
+        await asyncio.gather(*(self._start_worker() for _number in range(self.n_workers)))
 
     async def close(self) -> None:
         """End the workers; whatever is still waiting is refused. A second call does nothing."""
         self._is_closing = True
-        self.queue.refuse_all(ProblemError(503, _("The server is shutting down. Try again later.")))
+        self.queue.refuse_all(ProblemError(503, Message("The server is shutting down. Try again later.")))
         for task in self._tasks:
             task.cancel()
         for worker in self._workers:
@@ -134,22 +137,22 @@ class WorkerPool:
         """Queue the texts of a request; raise a ProblemError with status 429 if the queue is full."""
         if self._is_closing:
             raise ProblemError(503, _("The server is shutting down. Try again later."))
-        for one in texts:
-            one.seconds = one.cost * self._seconds_per_token.get(one.bundle, _SECONDS_PER_TOKEN)
+        for queued in texts:
+            queued.seconds = queued.cost * self._seconds_per_token.get(queued.bundle, _SECONDS_PER_TOKEN)
         self.queue.add(list(texts), asyncio.get_running_loop().time())
         self._dispatch()
 
-    async def stream(self, how: str, text: str, client: str = "") -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the events of one stream."""
+    async def stream(self, key: str, text: str, client: str = "") -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the events of one stream; `key` is that of its request."""
         ready = [worker for worker in self._workers if worker.is_ready]
         if not ready or self._is_closing:
             raise ProblemError(503, _("No worker is ready. Try again later."))
-        worker = min(ready, key=lambda one: (len(one.streams), len(one.batches)))
+        worker = min(ready, key=lambda worker: (len(worker.streams), len(worker.batches)))
         number, events = next(self._ids), asyncio.Queue[dict[str, Any]]()
         worker.streams[number] = events
         self._stream_clients[client] += 1
         try:
-            self._send(worker, {"id": number, "stream": how, "texts": [text]})
+            self._send(worker, {"id": number, "stream": key, "texts": [text]})
             while True:
                 event = await events.get()
                 if "error" in event:
@@ -171,7 +174,7 @@ class WorkerPool:
         """The number of streams of one client under way."""
         return self._stream_clients[client]
 
-    async def reload(self, name: str) -> ServedBundle:
+    async def reload(self, name: str) -> BundleDescription:
         """Load a bundle again in every worker; if the first cannot, the old one goes on serving.
 
         It goes on when the client that asked for it disconnects: otherwise workers would have different versions.
@@ -188,7 +191,7 @@ class WorkerPool:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _reload(self, name: str) -> ServedBundle:
+    async def _reload(self, name: str) -> BundleDescription:
         async with self._reloading:
             del self._waiting_reloads[name]  # whoever asks from now on may mean newer files
             reloaded = None
@@ -200,15 +203,16 @@ class WorkerPool:
                 if worker not in self._workers:  # it has died; the one that replaces it loads the folder
                     continue
                 if "error" not in event:
-                    reloaded = self.bundles[name] = _served(event["loaded"])
+                    reloaded = self.bundles[name] = BundleDescription.from_table(event["loaded"])
                 elif reloaded is None:
                     raise ProblemError(
-                        422, _("{event} The version that was loaded before is still served.", event=event["error"][1])
+                        422,
+                        Message("{error} The version that was loaded before is still served.", error=event["error"][1]),
                     )
                 else:  # the folder was damaged meanwhile; this worker must not go on with the old version
                     worker.process.kill()
             if reloaded is None:
-                raise ProblemError(503, _("No worker is ready. Try again later."))
+                raise ProblemError(503, Message("No worker is ready. Try again later."))
             return reloaded
 
     async def _start_worker(self) -> None:
@@ -216,7 +220,7 @@ class WorkerPool:
         context = _context()
         ours, theirs = socket.socketpair()
         number = next(self._numbers)
-        given = (theirs, self.folders, self.share_examples)
+        given = (theirs, self.folders, self.share_examples, current())
         process = context.Process(target=_run_worker, args=given, name=f"manyheads-worker-{number}")
         process.daemon = True
         try:
@@ -238,9 +242,10 @@ class WorkerPool:
             process.kill()
             raise
         if "ready" not in event:
-            raise BundleError(event.get("failed", event.get("error", [500, "A worker ended while it started."]))[1])
-        loaded = {one["name"]: _served(one) for one in event["ready"]}
-        is_new = any(self.bundles[name].version != one.version for name, one in loaded.items() if name in self.bundles)
+            failure = event.get("failed") or event.get("error") or [500, _("A worker ended while it started.")]
+            raise BundleError(str(failure[1]))
+        loaded = {table["name"]: BundleDescription.from_table(table) for table in event["ready"]}
+        is_new = any(self.bundles[name].version != new.version for name, new in loaded.items() if name in self.bundles)
         self.bundles |= loaded
         worker.is_ready = True
         self.n_failures = 0
@@ -290,18 +295,18 @@ class WorkerPool:
             return
         self._measure(batch, now - batch.started)
         self._dispatch()
-        for one, answer in zip(batch.texts, answers, strict=True):
-            if one.answer.done():
+        for queued, answer in zip(batch.texts, answers, strict=True):
+            if queued.answer.done():
                 continue
             if "ok" in answer:
-                one.answer.set_result(answer["ok"])
+                queued.answer.set_result(answer["ok"])
             else:
-                one.answer.set_exception(ProblemError(*answer["error"]))
+                queued.answer.set_exception(ProblemError(*answer["error"]))
 
     def _measure(self, batch: _Batch, seconds: float) -> None:
         """Learn from the time of a batch how fast its bundle is."""
         self.on_batch(len(batch.texts), seconds)
-        bundle, now = batch.texts[0].bundle, seconds / max(1.0, sum(one.cost for one in batch.texts))
+        bundle, now = batch.texts[0].bundle, seconds / max(1.0, sum(queued.cost for queued in batch.texts))
         before = self._seconds_per_token.get(bundle, now)
         self._seconds_per_token[bundle] = before + _NEWEST * (now - before)
 
@@ -330,9 +335,9 @@ class WorkerPool:
             return
         batch = _Batch(next(self._ids), texts, loop.time())
         worker.batches.append(batch)
-        message = {"id": batch.number, "predict": texts[0].how, "texts": [one.text for one in texts]}
+        message = {"id": batch.number, "predict": texts[0].key, "texts": [queued.text for queued in texts]}
         self._send(worker, message)
-        loop.call_at(max(one.deadline for one in texts) + _GRACE, self._stop_useless, worker, batch.number)
+        loop.call_at(max(queued.deadline for queued in texts) + _GRACE, self._stop_useless, worker, batch.number)
 
     def _give_long(self, worker: _Worker) -> None:
         """Send a worker the next long text, if there is one; it is cancelled when nobody waits for it."""
@@ -341,10 +346,10 @@ class WorkerPool:
         if not texts:
             return
         batch = worker.long = _Batch(next(self._ids), texts, now)
-        (one,) = texts
-        message = {"id": batch.number, "predict": one.how, "texts": [one.text], "seconds": one.deadline - now + _GRACE}
-        self._send(worker, message)
-        one.answer.add_done_callback(lambda _: self._cancel_long(worker, batch))
+        (queued,) = texts
+        seconds = queued.deadline - now + _GRACE
+        self._send(worker, {"id": batch.number, "predict": queued.key, "texts": [queued.text], "seconds": seconds})
+        queued.answer.add_done_callback(lambda _answer: self._cancel_long(worker, batch))
 
     def _cancel_long(self, worker: _Worker, batch: _Batch) -> None:
         if worker.long is batch and worker in self._workers:
@@ -358,7 +363,7 @@ class WorkerPool:
         It is called for every batch, long after it is done: the number does not keep the texts in memory until then.
         """
         late = [batch for batch in worker.batches if batch.number == number] if worker in self._workers else []
-        if late and all(one.answer.done() for one in late[0].texts):
+        if late and all(queued.answer.done() for queued in late[0].texts):
             logger.warning("Worker %d needs too long for a batch that nobody waits for.", worker.number)
             worker.process.kill()
 
@@ -372,7 +377,7 @@ class WorkerPool:
         worker.is_ready = False
         worker.writer.transport.abort()  # `close` would wait until everything is sent
         self._workers.remove(worker)
-        ended: dict[str, Any] = {"error": [503, "A worker stopped. Try again."]}
+        ended: dict[str, Any] = {"error": [503, Message("A worker stopped. Try again.")]}
         for future in worker.calls.values():
             if not future.done():
                 future.set_result(ended)
@@ -381,7 +386,7 @@ class WorkerPool:
         if worker.long is not None:
             worker.batches.append(worker.long)
         begun, *others = [batch.texts for batch in worker.batches] or [[]]
-        self._retry([one for texts in others for one in texts], n_attempts=0)
+        self._retry([queued for texts in others for queued in texts], n_attempts=0)
         self._retry(begun)
         if self._is_closing or not self.bundles:
             return
@@ -394,14 +399,16 @@ class WorkerPool:
     def _retry(self, texts: Sequence[QueuedText], n_attempts: int = 1) -> None:
         """Queue texts again whose worker has died, unless too many workers did."""
         retried = []
-        for one in texts:
-            one.n_attempts += n_attempts
-            if one.answer.done():
+        for queued in texts:
+            queued.n_attempts += n_attempts
+            if queued.answer.done():
                 continue
-            if one.n_attempts >= _MAX_ATTEMPTS:
-                one.answer.set_exception(ProblemError(500, _("Three workers stopped while they had this text.")))
+            if queued.n_attempts >= _MAX_ATTEMPTS:
+                queued.answer.set_exception(
+                    ProblemError(500, Message("Three workers stopped while they had this text."))
+                )
             else:
-                retried.append(one)
+                retried.append(queued)
         self.queue.add(retried, asyncio.get_running_loop().time(), is_retry=True)
 
     async def _replace(self) -> None:
@@ -411,15 +418,11 @@ class WorkerPool:
                 await asyncio.sleep(min(_MAX_PAUSE, 0.1 * 2 ** min(self.n_failures, 6)))
             self.n_failures += 1
             try:
-                await self._start_worker()
+                with using("en"):  # an error is logged
+                    await self._start_worker()
                 return
             except (BundleError, TimeoutError, ProblemError) as error:  # it ended: `_lose` starts another one
                 logger.error("A worker could not load the bundles: %s", error)
                 return
             except (OSError, EOFError, RuntimeError) as error:  # there is no process
                 logger.error("A worker could not be started: %s", error)
-
-
-def _served(table: Mapping[str, Any]) -> ServedBundle:
-    fields: dict[str, Any] = {name: tuple(one) if isinstance(one, list) else one for name, one in table.items()}
-    return ServedBundle(**fields)

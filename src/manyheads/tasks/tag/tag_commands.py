@@ -39,7 +39,8 @@ from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_training import iob2_spans
 from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names, requested_column
-from manyheads.text.reading.readers import Row, is_table
+from manyheads.text.reading.formats import is_table
+from manyheads.text.reading.readers import Row
 from manyheads.text.reading.tag_schemes import tags_to_spans
 from manyheads.text.reading.tagged_readers import TAGGED_FILES
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from manyheads.answer.markup_translation import MarkupTranslator, translate_markup
 from manyheads.bundle import Bundle
 from manyheads.errors import BundleError, LensError
 from manyheads.lens import aligner as aligner_module
 from manyheads.lens.aligner import Aligner, OcclusionAligner
-from manyheads.lens.markup_translation import MarkupTranslator, translate_markup
 
 from lens.makers import task_of
 

@@ -15,7 +15,7 @@ from manyheads.errors import BundleError
 from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of
 from manyheads.messages import _
 from manyheads.settings import build, to_table
-from manyheads.tasks import TextOptions, Translations
+from manyheads.tasks import TextOptions, Translations, one_line
 from manyheads.text.markup.html_segments import Markup, split_markup
 
 
@@ -47,10 +47,23 @@ class MarkupTranslation:
         """The lowest confidence of a segment; None if it is unknown."""
         return min((one.confidence for one in self.translations if one.confidence is not None), default=None)
 
-    def table(self) -> dict[str, Any]:
+    @property
+    def is_low_confidence(self) -> bool:
+        """Whether nearly all translations of the validation set had a higher log-probability than some segment."""
+        return any(one.is_low_confidence for one in self.translations)
+
+    @property
+    def n_cut_off(self) -> int:
+        """The number of segments whose translation reached the maximum length."""
+        return sum(not one.candidates[0].finished for one in self.translations)
+
+    def line(self) -> str:
+        """The answer as one line."""
+        return one_line(self.answer)
+
+    def fields(self) -> dict[str, Any]:
         """The translation as JSON values."""
         return {
-            "answer": self.answer,
             "segments": [
                 {"source": source, "answer": one.answer, "confidence": one.confidence}
                 for source, one in zip(self.segments, self.translations, strict=True)
@@ -101,20 +114,24 @@ class MarkupTranslator:
         return MarkupTranslation(answer, markup.texts, translations)
 
     def translate(
-        self, texts: Iterable[str], *, first: int = 0, options: TextOptions | None = None, **changes: Any
+        self, texts: Iterable[str], *, first: int | None = 0, options: TextOptions | None = None, **changes: Any
     ) -> list[MarkupTranslation]:
         """Return the translation of each HTML text; `changes` override decoding settings.
 
         A glossary and words to keep apply to every segment, a prefix to the first. Samples are drawn by a text's index
-        plus `first`, and by the segment's index in the text.
+        plus `first`, and by the segment's index in the text; if `first` is None, by the segment's index alone.
         """
         settings = build(DecodeSettings, to_table(self.bundle.decode) | changes | {"n_best": 1}, "decode.")
         markups = [self.split(text) for text in texts]
         if settings.method == "sample":
-            own = [self._predict([markup], settings, first + number, options) for number, markup in enumerate(markups)]
+            streams = [0 if first is None else first + number for number in range(len(markups))]
+            own = [
+                self._predict([markup], settings, stream, options)
+                for stream, markup in zip(streams, markups, strict=True)
+            ]
         else:
-            flat = iter(self._predict(markups, settings, first, options))
-            own = [[next(flat) for _ in markup.segments] for markup in markups]
+            flat = iter(self._predict(markups, settings, 0, options))
+            own = [[next(flat) for _segment in markup.segments] for markup in markups]
         return [self.join(markup, translations) for markup, translations in zip(markups, own, strict=True)]
 
     def _predict(
