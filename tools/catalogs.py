@@ -15,7 +15,8 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
 SOURCE = Path(__file__).parents[1] / "src" / "manyheads"
-KEYWORDS: dict[str, tuple[int, ...] | None] = {"_": None, "_n": (1, 2), "Message": None}
+KEYWORDS: dict[str, tuple[int, ...] | None] = {"_": None, "_n": (1, 2), "Message": None, "PluralMessage": (1, 2)}
+METHODS = [("**.py", "python"), ("**.j2", "jinja2.ext:babel_extract")]
 
 
 def catalogs() -> list[Path]:
@@ -36,9 +37,7 @@ def collect() -> Catalog:
     """The messages of the source, and the messages of click that a user can see."""
     found = Catalog(fuzzy=False)
     for folder, keywords in ((SOURCE, KEYWORDS), (_click(), {"_": None, "gettext": None, "ngettext": (1, 2)})):
-        for name, line, message, comments, context in extract_from_dir(
-            folder, [("**.py", "python")], keywords=keywords
-        ):
+        for name, line, message, comments, context in extract_from_dir(folder, METHODS, keywords=keywords):
             if folder == SOURCE:
                 found.add(message, locations=[(name, line)], auto_comments=comments, context=context)
             else:

@@ -7,7 +7,7 @@ import click
 
 from manyheads.cli.options import COUNT
 from manyheads.cli.output import program_name, quoted
-from manyheads.language import current, pick
+from manyheads.language import current
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -273,7 +273,8 @@ def _follow(
 def _time_left(seconds: float | None) -> str:
     if seconds is None:
         return ""
-    return _("{seconds}:{seconds_2:02d} left", seconds=int(seconds) // 60, seconds_2=int(seconds) % 60)
+    minutes, rest = divmod(int(seconds), 60)
+    return _("{minutes}:{seconds:02d} left", minutes=minutes, seconds=rest)
 
 
 def _finish(found: "Answered", folder: Path, console: "Console", *, as_json: bool) -> None:
@@ -293,14 +294,18 @@ def _finish(found: "Answered", folder: Path, console: "Console", *, as_json: boo
         return
     for effect in found.effects:
         console.print(Text(str(found.describe(effect.comparison))), soft_wrap=False)
-        predicted = f"{pick('predicted', '预测')} {expectation_name(effect)}"
         outcome = (str(verdict_name(effect)), "yellow" if effect.verdict == "contrary" else "")
-        measured = f"    {predicted} · {pick('measured', '结果')} {found.difference(effect)} · "
-        console.print(Text.assemble(measured, outcome))
+        measured = _(
+            "predicted {direction} · measured {difference} · ",
+            direction=expectation_name(effect),
+            difference=found.difference(effect),
+        )
+        console.print(Text.assemble(f"    {measured}", outcome))
     console.print()
     console.print(Text(str(found.answer)), soft_wrap=False)
     origin = _("These results come with manyheads.") if found.is_shipped else ""
-    click.echo(f"\n{origin}\n{pick('Report:', '报告：')} {page}".replace("\n\n", "\n"))
+    report = _("Report: {page}", page=page)
+    click.echo(f"\n{origin}\n{report}".replace("\n\n", "\n"))
 
 
 def _as_table(found: "Answered") -> dict[str, object]:
