@@ -8,7 +8,7 @@ import pytest
 
 from manyheads.errors import LabError
 from manyheads.lab.card_computations import COMPUTATIONS, computed, fill_computed
-from manyheads.language import Bilingual
+from manyheads.lab.lab_texts import LabText
 
 
 def numbers(text: str) -> list[float]:
@@ -163,4 +163,4 @@ def test_every_group_computes_and_unknown_names_are_refused():
         assert compute(), group
     for name in ("{{computed softmax nothing}}", "{{computed nothing weights}}"):
         with pytest.raises(LabError, match="does not exist"):
-            fill_computed(Bilingual(name, ""))
+            fill_computed(LabText({"en": name}))

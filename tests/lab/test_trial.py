@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 
 from manyheads.lab.lab_tasks import PAD, Lookup, Reorder, Text, Translation
-from manyheads.lab.probes import attention_statistics, relative_entropy, softmax_gradient
 from manyheads.lab.setup import Setup
 from manyheads.lab.trial import Trained, counted_logits, make_model, train_model
-from manyheads.lab.variants import with_score_scale
+from manyheads.lab.trials.attention_trials import attention_statistics, relative_entropy, softmax_gradient
+from manyheads.lab.trials.variants import with_score_scale
 from manyheads.model import Transformer
 
 SMALL = Setup(

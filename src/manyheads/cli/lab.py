@@ -8,7 +8,7 @@ import click
 from manyheads.cli.options import COUNT
 from manyheads.cli.output import program_name, quoted
 from manyheads.language import current
-from manyheads.messages import _, _n
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +91,7 @@ def lab(
         raise click.UsageError(_("--processes must be at least 1."))
     if question is None:
         if full or recipe or show or fresh or output:
-            raise click.UsageError(_("Name a question: {command} lab scale.", command=program_name()))
+            raise click.UsageError(_("Name a question: {program_name} lab scale.", program_name=program_name()))
         _list_questions(console, as_json=as_json)
         return
     if question == _CARDS:
@@ -137,7 +137,9 @@ def _list_questions(console: "Console", *, as_json: bool) -> None:
         console.print(Text.assemble((f"{question.id}  ", "bold"), str(question.title)))
         answer = str(found.short_answer) if found else _("not run yet")
         console.print(Padding(Text(answer, style="dim"), (0, 0, 0, 4), expand=False), soft_wrap=False)
-    click.echo(_("Run one: {command} lab scale    The cards: {command} lab cards", command=program_name()))
+    click.echo(
+        _("Run one: {program_name} lab scale    The cards: {program_name} lab cards", program_name=program_name())
+    )
 
 
 def _write_cards(path: Path) -> None:
@@ -173,9 +175,9 @@ def _show_stored(
     if found is None:
         raise click.UsageError(
             _(
-                "There are no results of {question} yet. Run {command} lab {question}.",
-                question=question.id,
-                command=program_name(),
+                "There are no results of {id} yet. Run {program_name} lab {id}.",
+                id=question.id,
+                program_name=program_name(),
             )
         )
     if found.is_shipped and (folder / ROWS).exists():
@@ -255,10 +257,9 @@ def _follow(
         except KeyboardInterrupt:
             progress.stop()
             click.echo(
-                _n(
-                    "Stopped. 1 trial is stored in {folder}: run the same command again to resume.",
-                    "Stopped. {n} trials are stored in {folder}: run the same command again to resume.",
-                    n_stored,
+                _(
+                    "Stopped. {n_stored} trials are stored in {folder}: run the same command again to resume.",
+                    n_stored=n_stored,
                     folder=folder,
                 )
                 if n_stored
@@ -272,7 +273,8 @@ def _follow(
 def _time_left(seconds: float | None) -> str:
     if seconds is None:
         return ""
-    return _("{minutes}:{seconds:02d} left", minutes=int(seconds) // 60, seconds=int(seconds) % 60)
+    minutes, rest = divmod(int(seconds), 60)
+    return _("{minutes}:{seconds:02d} left", minutes=minutes, seconds=rest)
 
 
 def _finish(found: "Answered", folder: Path, console: "Console", *, as_json: bool) -> None:
@@ -294,15 +296,15 @@ def _finish(found: "Answered", folder: Path, console: "Console", *, as_json: boo
         console.print(Text(str(found.describe(effect.comparison))), soft_wrap=False)
         outcome = (str(verdict_name(effect)), "yellow" if effect.verdict == "contrary" else "")
         measured = _(
-            "predicted {expectation} · measured {difference}",
-            expectation=expectation_name(effect),
+            "predicted {direction} · measured {difference} · ",
+            direction=expectation_name(effect),
             difference=found.difference(effect),
         )
-        console.print(Text.assemble(f"    {measured} · ", outcome))
+        console.print(Text.assemble(f"    {measured}", outcome))
     console.print()
     console.print(Text(str(found.answer)), soft_wrap=False)
     origin = _("These results come with manyheads.") if found.is_shipped else ""
-    report = _("Report: {path}", path=page)
+    report = _("Report: {page}", page=page)
     click.echo(f"\n{origin}\n{report}".replace("\n\n", "\n"))
 
 

@@ -11,9 +11,9 @@ from html import escape
 
 from manyheads.lab.effects import mean_interval
 from manyheads.lab.figures import format_value
+from manyheads.lab.lab_texts import LabText, in_each_language
 from manyheads.lab.question import Arm, Condition, Measure, Plot, Question
 from manyheads.lab.result_store import Results
-from manyheads.language import Bilingual
 
 _WIDTH, _NARROW = 720, 350  # of a screen, of a phone
 _ROW, _HEADING, _AXIS, _MARGIN = 24, 30, 46, 16
@@ -34,7 +34,7 @@ class Axis:
 
     def __call__(self, value: float) -> float:
         """The pixel of a value; values beyond the ends are drawn at the ends."""
-        low, high, at = (self._scaled(one) for one in (self.low, self.high, value))
+        low, high, at = (self._scaled(end) for end in (self.low, self.high, value))
         share = (at - low) / (high - low) if high > low else 0.5
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
@@ -50,22 +50,22 @@ class Axis:
             return decades if len(decades) > 1 else [self.low, self.high]
         rough = (self.high - self.low) / 5 or 1.0
         unit = 10.0 ** math.floor(math.log10(rough))
-        width = next(unit * one for one in (1, 2, 5, 10) if unit * one >= rough * 0.999)
+        width = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor >= rough * 0.999)
         first = math.ceil(self.low / width - 1e-9)
         return [round(number * width, 12) for number in range(first, math.floor(self.high / width + 1e-9) + 1)]
 
 
-def draw_plot(plot: Plot, question: Question, results: Results) -> Bilingual:
+def draw_plot(plot: Plot, question: Question, results: Results) -> LabText:
     """The picture as SVG, in each language once for wide windows and once for narrow ones; the style shows one."""
     draw = _draw_dots if plot.kind == "dots" else _draw_lines
-    return Bilingual(
-        *("".join(draw(plot, question, results, index, width) for width in (_WIDTH, _NARROW)) for index in range(2))
-    )
+    return in_each_language(lambda: "".join(draw(plot, question, results, width) for width in (_WIDTH, _NARROW)))
 
 
 def _shown(plot: Plot, question: Question) -> tuple[list[Arm], list[Condition]]:
     arms = [arm for arm in question.arms if not plot.arms or arm.name in plot.arms]
-    conditions = [one for one in question.conditions if not plot.conditions or one.name in plot.conditions]
+    conditions = [
+        condition for condition in question.conditions if not plot.conditions or condition.name in plot.conditions
+    ]
     return arms, conditions
 
 
@@ -81,7 +81,7 @@ def _axis(values: Sequence[float], measure: Measure, start: float, end: float) -
     return Axis(floor, high + margin, start, end)
 
 
-def _draw_dots(plot: Plot, question: Question, results: Results, language: int, width: int) -> str:
+def _draw_dots(plot: Plot, question: Question, results: Results, width: int) -> str:
     arms, conditions = _shown(plot, question)
     measure = question.measure(plot.measure)
     groups = []
@@ -93,25 +93,21 @@ def _draw_dots(plot: Plot, question: Question, results: Results, language: int, 
     if not everything:
         return ""
     is_narrow = width == _NARROW  # labels stand above their rows
-    label_width = (
-        0.0 if is_narrow else 16 + max(_text_width(arm.label[language]) for _, rows in groups for arm, _ in rows)
-    )
+    label_width = 0.0 if is_narrow else 16 + max(_text_width(str(arm.label)) for _, rows in groups for arm, _ in rows)
     row_height, above = (_ROW + 18, 18) if is_narrow else (_ROW, 0)
     axis = _axis(everything, measure, label_width + 8, width - 70)
     parts, y = [], 0.0
-    height = (
-        sum(_HEADING * bool(condition.label[language]) + row_height * len(rows) for condition, rows in groups) + _AXIS
-    )
+    height = sum(_HEADING * bool(str(condition.label)) + row_height * len(rows) for condition, rows in groups) + _AXIS
     for tick in axis.ticks():
         parts.append(f'<line class="grid" x1="{axis(tick):.1f}" x2="{axis(tick):.1f}" y1="0" y2="{height - _AXIS}"/>')
     for condition, rows in groups:
-        if condition.label[language]:
+        if str(condition.label):
             y += _HEADING
-            parts.append(_text(0, y - 9, condition.label[language], "heading"))
+            parts.append(_text(0, y - 9, condition.label, "heading"))
         for arm, values in rows:
             middle = y + above + _ROW / 2
             x, baseline, kind = (4.0, y + 16, "start") if is_narrow else (label_width, middle + 5, "end")
-            parts.append(_text(x, baseline, arm.label[language], kind))
+            parts.append(_text(x, baseline, arm.label, kind))
             parts += [f'<circle class="seed" cx="{axis(value):.1f}" cy="{middle}" r="3.5"/>' for value in values]
             mean, low, high = mean_interval(values, is_logarithmic=measure.is_logarithmic)
             parts.append(
@@ -123,27 +119,27 @@ def _draw_dots(plot: Plot, question: Question, results: Results, language: int, 
             parts.append(_text(width, middle + 5, format_value(mean, measure), "number"))
             y += row_height
     parts += [_text(axis(tick), y + 20, _tick(tick, measure), "tick") for tick in axis.ticks()]
-    parts.append(_text((axis.start + axis.end) / 2, y + 40, measure.label[language], "tick"))
-    return _svg(width, height, parts, _description(question, measure, language))
+    parts.append(_text((axis.start + axis.end) / 2, y + 40, measure.label, "tick"))
+    return _svg(width, height, parts, _description(question, measure))
 
 
-def _draw_lines(plot: Plot, question: Question, results: Results, language: int, width: int) -> str:
+def _draw_lines(plot: Plot, question: Question, results: Results, width: int) -> str:
     arms, conditions = _shown(plot, question)
     measure = question.measure(plot.measure)
     points = {
-        (arm.name, one.name): mean_interval(values, is_logarithmic=measure.is_logarithmic)
+        (arm.name, condition.name): mean_interval(values, is_logarithmic=measure.is_logarithmic)
         for arm in arms
-        for one in conditions
-        if (values := list(results.values(arm.name, one.name, measure.name).values()))
+        for condition in conditions
+        if (values := list(results.values(arm.name, condition.name, measure.name).values()))
     }
     if not points:
         return ""
     axis = _axis([value for point in points.values() for value in point], measure, _LINES_HEIGHT - _AXIS, _MARGIN)
     is_narrow = width == _NARROW  # labels stand below the plot
-    labels = 0.0 if is_narrow else 14 + max(_text_width(arm.label[language]) for arm in arms)
+    labels = 0.0 if is_narrow else 14 + max(_text_width(str(arm.label)) for arm in arms)
     left = 16 + max(_text_width(_tick(tick, measure)) for tick in axis.ticks())
     step = (width - labels - left - 40) / max(1, len(conditions) - 1)
-    x = {one.name: left + 20 + index * step for index, one in enumerate(conditions)}
+    x = {condition.name: left + 20 + index * step for index, condition in enumerate(conditions)}
     parts = []
     for tick in axis.ticks():
         parts.append(
@@ -152,7 +148,11 @@ def _draw_lines(plot: Plot, question: Question, results: Results, language: int,
         parts.append(_text(left - 6, axis(tick) + 4, _tick(tick, measure), "number"))
     ends = []
     for number, arm in enumerate(arms):
-        known = [(x[one.name], points[arm.name, one.name]) for one in conditions if (arm.name, one.name) in points]
+        known = [
+            (x[condition.name], points[arm.name, condition.name])
+            for condition in conditions
+            if (arm.name, condition.name) in points
+        ]
         if not known:
             continue
         line = " ".join(f"{at:.1f},{axis(mean):.1f}" for at, (mean, _, _) in known)
@@ -162,11 +162,11 @@ def _draw_lines(plot: Plot, question: Question, results: Results, language: int,
                 f'<line class="interval" x1="{at:.1f}" x2="{at:.1f}" y1="{axis(low):.1f}" y2="{axis(high):.1f}"/>'
             )
             parts.append(_marker(_SHAPES[number % len(_SHAPES)], at, axis(mean)))
-        ends.append((axis(known[-1][1][0]), known[-1][0], arm.label[language]))
+        ends.append((axis(known[-1][1][0]), known[-1][0], str(arm.label)))
     if not is_narrow:
         parts += [_text(at + 12, y + 5, label, "start") for y, at, label in _spread(ends)]
-    parts += [_text(x[one.name], _LINES_HEIGHT - _AXIS + 20, one.label[language], "tick") for one in conditions]
-    parts.append(_text(width / 2, _LINES_HEIGHT - 4, measure.label[language], "tick"))
+    parts += [_text(x[condition.name], _LINES_HEIGHT - _AXIS + 20, condition.label, "tick") for condition in conditions]
+    parts.append(_text(width / 2, _LINES_HEIGHT - 4, measure.label, "tick"))
     height = _LINES_HEIGHT
     for number, arm in enumerate(arms if is_narrow else ()):
         height += 22
@@ -175,8 +175,8 @@ def _draw_lines(plot: Plot, question: Question, results: Results, language: int,
             f'<line class="line" stroke-dasharray="{dashes}" x1="4" x2="44" y1="{height - 6}" y2="{height - 6}"/>'
         )
         parts.append(_marker(_SHAPES[number % len(_SHAPES)], 24, height - 6))
-        parts.append(_text(54, height - 1, arm.label[language], "start"))
-    return _svg(width, height + 4, parts, _description(question, measure, language))
+        parts.append(_text(54, height - 1, arm.label, "start"))
+    return _svg(width, height + 4, parts, _description(question, measure))
 
 
 def _spread(ends: Sequence[tuple[float, float, str]], gap: float = 17.0) -> list[tuple[float, float, str]]:
@@ -204,17 +204,17 @@ def _tick(value: float, measure: Measure) -> str:
     return f"{value * (100 if measure.is_percentage else 1):,.6g}".replace("-", "−")
 
 
-def _text(x: float, y: float, text: str, kind: str) -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+def _text(x: float, y: float, text: object, kind: str) -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(str(text))}</text>'
 
 
 def _text_width(text: str) -> float:
     """The width of a label in pixels, roughly."""
-    return sum(14.5 if unicodedata.east_asian_width(one) in "WF" else 7.6 for one in text)
+    return sum(14.5 if unicodedata.east_asian_width(character) in "WF" else 7.6 for character in text)
 
 
-def _description(question: Question, measure: Measure, language: int) -> str:
-    return f"{question.title[language]} {measure.label[language]}"
+def _description(question: Question, measure: Measure) -> str:
+    return f"{question.title} {measure.label}"
 
 
 def _svg(width: int, height: float, parts: Sequence[str], description: str) -> str:

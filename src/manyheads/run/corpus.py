@@ -134,7 +134,8 @@ class Corpus:
     def key(self, digests: Mapping[str, str]) -> str:
         """Return the cache key of the cleaned text: it depends on the contents of the files, not on their paths."""
         if self.data.builtin:
-            sources = sorted(Path(corpora.__file__).parent.glob("*.py"))
+            folder = Path(corpora.__file__).parent
+            sources = sorted([*folder.glob("*.py"), *folder.glob("tables/*.tsv")])
             parts: Any = [self.data.builtin, self.data.builtin_rows, self.seed, *map(sha256_of, sources)]
         else:
             parts = {
