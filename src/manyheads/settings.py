@@ -73,7 +73,7 @@ class Range:
             parts.append(_("less than {bound:,}", bound=self.less_than))
         if len(parts) < 2 and self.is_finite:
             parts.append(_("finite"))
-        return _(" and ").join(parts)
+        return _("{lower} and {upper}", lower=parts[0], upper=parts[1]) if len(parts) > 1 else "".join(parts)
 
 
 Count = Annotated[int, Range(1, 1_000_000_000)]  # of something that there is at least one of
