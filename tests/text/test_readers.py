@@ -72,9 +72,7 @@ class TestParallel:
             read_pairs([text, text], source_column="1", target_column="2")
         with refuses("*/a.tsv is a table. Give it alone, or give one file of plain lines per field."):
             read_pairs([text, table])
-        with pytest.raises(
-            DataError, match=r"a\.en: a single file must end in \.csv, \.jsonl, \.parquet or \.tsv,"
-        ):
+        with pytest.raises(DataError, match=r"a\.en: a single file must end in \.csv, \.jsonl, \.parquet or \.tsv,"):
             read_pairs([text])
         for paths in ([], [text] * 3):
             with pytest.raises(DataError, match=r"from one file .* or from one file per field \(source, target\)"):

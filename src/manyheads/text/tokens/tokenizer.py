@@ -29,7 +29,7 @@ from manyheads.text.tokens.tokenizer_training import (
     TokenizerSettings,
     fold,
     to_utf8,
-    train_model,
+    train_sentencepiece,
 )
 
 __all__ = ["BOS", "EOS", "METASPACE", "PAD", "UNK", "Token", "Tokenizer", "TokenizerSettings"]
@@ -85,7 +85,7 @@ class Tokenizer:
 
         Another version of SentencePiece may choose other tokens; those of a trained tokenizer stay the same.
         """
-        return cls.from_bytes(train_model(lines, settings, seed))
+        return cls.from_bytes(train_sentencepiece(lines, settings, seed))
 
     @classmethod
     def from_file(cls, path: Path | str) -> "Tokenizer":
