@@ -90,7 +90,7 @@ def parse_json(content: bytes | str) -> Any:
     return value
 
 
-def read_json(path: Path, error: type[ManyheadsError], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
+def read_json_object(path: Path, error: type[ManyheadsError], max_bytes: int = MAX_BYTES) -> dict[str, Any]:
     """Return the JSON object in a file of a bundle or a run; raise `error`, naming the file, if there is none."""
     try:
         if not path.is_file():  # a FIFO would block

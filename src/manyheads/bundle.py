@@ -22,14 +22,14 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.decode import DecodeSettings, EngineSelector, Shortlist
 from manyheads.errors import BundleError, RecipeError
 from manyheads.messages import _
 from manyheads.metrics import Score, Use, format_score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
-from manyheads.model.size import count_parameters
+from manyheads.model.size import parameters_by_part
 from manyheads.model.weights import (
     check_header,
     dequantize_weights,
@@ -278,7 +278,7 @@ def model_settings(path: Path | str) -> dict[str, Any]:
 def _read_config(folder: Path, listed: set[str]) -> dict[str, Any]:
     """Read bundle.json. Its format and task are checked first, since all else depends on them."""
     require_files(folder, listed, (_CONFIG,), BundleError)
-    config = read_json(folder / _CONFIG, BundleError)
+    config = read_json_object(folder / _CONFIG, BundleError)
     number = config.get("format")
     if not isinstance(number, int) or number < 1:
         raise BundleError(
@@ -362,7 +362,7 @@ def _check_sizes(folder: Path, settings: ModelSettings, tokenizer: Tokenizer, n_
                 vocab_size=settings.vocab_size,
             )
         )
-    n_parameters = sum(count_parameters(settings).values())
+    n_parameters = sum(parameters_by_part(settings).values())
     if n_parameters > n_numbers:
         raise BundleError(
             _(

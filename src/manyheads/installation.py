@@ -14,7 +14,8 @@ def explain(error: Exception) -> str | None:
     """Return how to repair the installation in one line, or None if the error has another cause."""
     if unmet := find_unmet():
         wanted = " ".join(f"'{requirement}'" for requirement, _version in unmet)
-        found = ", ".join(f"{requirement} ({version or _('missing')})" for requirement, version in unmet)
+        not_installed = _("not installed")  # Babel does not look into f-strings
+        found = ", ".join(f"{requirement} ({version or not_installed})" for requirement, version in unmet)
         return _(
             "manyheads needs other versions of its dependencies: {found}. Run: pip install {wanted}",
             found=found,

@@ -73,7 +73,7 @@ class Range:
             parts.append(_("less than {bound:,}", bound=self.less_than))
         if len(parts) < 2 and self.is_finite:
             parts.append(_("finite"))
-        return _(" and ").join(parts)
+        return _("{lower} and {upper}", lower=parts[0], upper=parts[1]) if len(parts) > 1 else "".join(parts)
 
 
 Count = Annotated[int, Range(1, 1_000_000_000)]  # of something that there is at least one of
@@ -264,12 +264,12 @@ def _kind_of(option: type) -> object:
 def shown(value: object) -> str:
     """Return a value in TOML syntax for an error; a long one is shortened."""
     try:
-        return shorten(toml_value(value))
+        return _shorten(toml_value(value))
     except (ValueError, RecursionError):  # Python does not print more than 4,300 digits
         return _("({type} too large to print)", type=type(value).__name__)
 
 
-def shorten(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return a text with its middle left out if it is too long for an error."""
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 20]} … {text[-17:]}"
 
@@ -287,7 +287,7 @@ def toml_value(value: object) -> str:
 
 
 def _quote_key(key: str) -> str:
-    return shorten(tomlkit.key(key).as_string())
+    return _shorten(tomlkit.key(key).as_string())
 
 
 def to_table(settings: Any) -> dict[str, Any]:
@@ -338,7 +338,7 @@ def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, 
             raise RecipeError(
                 _(
                     "{assignment} is not an override. Write key=value, for example train.steps=500.",
-                    assignment=shorten(repr(assignment)),
+                    assignment=_shorten(repr(assignment)),
                 )
             )
         inner = result
@@ -348,7 +348,7 @@ def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, 
                 raise RecipeError(
                     _(
                         "{assignment}: {section} is a value, not a section.",
-                        assignment=shorten(repr(assignment)),
+                        assignment=_shorten(repr(assignment)),
                         section=_quote_key(section),
                     )
                 )
@@ -368,6 +368,6 @@ def _parse(text: str, name: str) -> object:
         return text
     except BoundsError as error:
         raise RecipeError(
-            _("{name} = {value}: {reason}.", name=shorten(name), value=shorten(text), reason=error)
+            _("{name} = {value}: {reason}.", name=_shorten(name), value=_shorten(text), reason=error)
         ) from None
     return table["value"] if len(table) == 1 else text  # a string of several lines may parse as several settings

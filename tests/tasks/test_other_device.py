@@ -19,7 +19,7 @@ from manyheads.lens.importance import ablate, gradient_importance, single_heads
 from manyheads.lens.interventions import text_importance
 from manyheads.lens.scored_rows import open_sample
 from manyheads.model import ModelSettings, Transformer
-from manyheads.model.size import count_parameters
+from manyheads.model.size import parameters_by_part
 from manyheads.tasks import TASKS, GenerativeTask, PairTask, Task, TrainingData
 from manyheads.text.reading.readers import Row
 from manyheads.training import Checkpoints, Trainer, TrainSettings
@@ -232,7 +232,7 @@ def test_model_without_memory() -> None:
         ids = torch.zeros(4, 9, dtype=torch.long)
         hidden = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
     assert (hidden.shape, hidden.device.type) == ((4, 9, 1024), "meta")
-    assert model.n_parameters == sum(count_parameters(settings).values())
+    assert model.n_parameters == sum(parameters_by_part(settings).values())
 
 
 def test_a_tensor_of_the_cpu_is_refused(other_device: None) -> None:

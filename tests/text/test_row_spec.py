@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manyheads.errors import DataError
 from manyheads.text.reading.readers import Row, numbered_rows, read_rows
-from manyheads.text.reading.row_spec import join_labels, label_text
+from manyheads.text.reading.row_spec import label_text, labels_converter
 
 from text.makers import Write, refuses
 
@@ -139,13 +139,13 @@ class TestConversions:
     )
     def test_lists_of_labels(self, write: Write, value: object, text: str) -> None:
         path = write("a.jsonl", json.dumps({"text": "a", "label": value}))
-        assert list(read_rows([path], LABELLED, converters={"label": join_labels("|")})) == [("a", text)]
+        assert list(read_rows([path], LABELLED, converters={"label": labels_converter("|")})) == [("a", text)]
 
     @pytest.mark.parametrize("value", ["null", '["x|y", "z"]', '[""]', "[[1]]", '{"a": 1}', "NaN"])
     def test_unsupported_labels(self, write: Write, value: str) -> None:
         path = write("a.jsonl", f'{{"text": "a", "label": {value}}}\n')
         with refuses(f'*/a.jsonl, line 1: "label" is {value}, which is not supported. Use a string.'):
-            list(read_rows([path], LABELLED, converters={"label": join_labels("|")}))
+            list(read_rows([path], LABELLED, converters={"label": labels_converter("|")}))
 
     def test_fields_without_converter_must_be_strings(self, write: Write) -> None:
         path = write("a.jsonl", '{"text": 1, "label": 1}')
@@ -155,7 +155,7 @@ class TestConversions:
     @settings(deadline=None)
     @given(st.lists(st.text(min_size=1).filter(lambda label: "|" not in label)))
     def test_joined_labels_round_trip(self, labels: list[str]) -> None:
-        joined = join_labels("|")(labels)
+        joined = labels_converter("|")(labels)
         assert joined is not None
         assert (joined.split("|") if joined else []) == labels
 
@@ -167,7 +167,7 @@ class TestConversions:
             stream = io.BytesIO()
             parquet.write_table(pyarrow.table({"label": labels, "text": ["t"] * len(labels)}), stream)
             path = write("a.parquet", stream.getvalue())
-            return list(read_rows([path], LABELLED, converters={"label": join_labels("|")}))
+            return list(read_rows([path], LABELLED, converters={"label": labels_converter("|")}))
 
         assert rows([1, 0]) == [("t", "1"), ("t", "0")]
         assert rows([True]) == [("t", "true")]

@@ -1,4 +1,5 @@
 import re
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -6,7 +7,6 @@ from hypothesis import strategies as st
 
 from manyheads.errors import DataError
 from manyheads.text.reading.tag_schemes import (
-    SCHEMES,
     AnyScheme,
     Scheme,
     Span,
@@ -17,6 +17,8 @@ from manyheads.text.reading.tag_schemes import (
 )
 
 from text.makers import refuses
+
+SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 
 @st.composite

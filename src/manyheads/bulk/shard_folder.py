@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from uuid import uuid4
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.errors import JobError, ManyheadsError, TrainingError
 from manyheads.messages import _
 from manyheads.storage import LOCK, atomic_write, locked, naming_full_disk, sha256_of, sync
@@ -83,7 +83,7 @@ class ShardFolder:
                 file.unlink(missing_ok=True)
 
     def _check_job(self, job: Mapping[str, Any]) -> None:
-        known = read_json(self.path / _JOB, JobError)
+        known = read_json_object(self.path / _JOB, JobError)
         if known.get("format") != FORMAT:
             raise JobError(_("{path} was made by another version of manyheads. Choose a new folder.", path=self.path))
         for name, value in job.items():
@@ -107,7 +107,7 @@ class ShardFolder:
 
     def record(self, number: int) -> dict[str, Any]:
         """Return the record of a finished shard."""
-        return read_json(self._record_file(number), JobError, _MAX_RECORD_BYTES)
+        return read_json_object(self._record_file(number), JobError, _MAX_RECORD_BYTES)
 
     def write(self, number: int, write_answers: WriteAnswers) -> None:
         """Write a shard; other processes may write the same one meanwhile."""

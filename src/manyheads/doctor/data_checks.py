@@ -30,7 +30,7 @@ _SHORT = 30  # bytes of a pair; the length ratio of very short texts is meaningl
 _USES_JOINERS = ("Arabic", "Hebrew", "Devanagari", "Thai", "other")
 
 
-def check_readable(stats: CorpusStats) -> Finding:
+def check_complete(stats: CorpusStats) -> Finding:
     """Check that the set can be read to its end and is not empty."""
     check = "readable"
     if stats.read_error:

@@ -149,7 +149,7 @@ def check_data(
     """Run all data checks on a recipe's sets; the training set comes first, `counts` are of its rows by reason."""
     train, *held = all_stats
     part, clean = recipe.task_class.doctor, clean_settings(recipe)
-    yield from [data_checks.check_readable(stats) for stats in all_stats]
+    yield from [data_checks.check_complete(stats) for stats in all_stats]
     yield from _check_faulty_lines(recipe)
     there = [stats for stats in all_stats if len(stats)]
     if not len(train):

@@ -34,7 +34,7 @@ from manyheads.metrics.bootstrap import N_RESAMPLES
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.flops import BatchShape
-from manyheads.model.size import count_parameters as count_weights
+from manyheads.model.size import parameters_by_part
 from manyheads.model.weights import count_parameters
 from manyheads.run.recipe import Recipe
 from manyheads.tasks import TASKS, LabelingTask, Task, TrainingData
@@ -113,7 +113,7 @@ class CostEstimate:
 def nominal_seconds(recipe: Recipe, vocab_size: int) -> float:
     """How long one training step takes by its sizes alone, at a fixed speed: no measurement."""
     model = replace(recipe.model, vocab_size=vocab_size)
-    parts = count_weights(model)
+    parts = parameters_by_part(model)
     n_layers = model.n_encoder_layers * model.has_encoder + model.n_decoder_layers * model.has_decoder
     weights = parts["attention"] + parts["feed-forward"] + _BESIDE * n_layers * model.width
     weights += parts["embeddings"] * model.has_decoder  # its output layer reads them all

@@ -20,7 +20,7 @@ from manyheads.model.attention import masked_softmax
 from manyheads.model.feed_forward import make_feed_forward
 from manyheads.model.norms import NORMS
 from manyheads.model.positions import RotaryPositions, SinusoidalPositions
-from manyheads.model.size import count_parameters
+from manyheads.model.size import parameters_by_part
 from manyheads.training.schedule import learning_rate
 from manyheads.training.settings import TrainSettings
 
@@ -252,9 +252,9 @@ def embedding() -> dict[str, str]:
 
 def tying() -> dict[str, str]:
     """Parameters of the base model of 2017 with one shared matrix, and with three."""
-    tied_size = sum(count_parameters(ModelSettings(vocab_size=_VOCAB_SIZE)).values())
+    tied_size = sum(parameters_by_part(ModelSettings(vocab_size=_VOCAB_SIZE)).values())
     free = ModelSettings(vocab_size=_VOCAB_SIZE, tie_source_target=False, tie_output=False)
-    free_size = sum(count_parameters(free).values())
+    free_size = sum(parameters_by_part(free).values())
     return {
         "matrix": _number(_VOCAB_SIZE * 512 / 1e6, 1),
         "tied": _number(tied_size / 1e6, 1),

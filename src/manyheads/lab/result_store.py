@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.cores import count_cores
 from manyheads.errors import LabError
 from manyheads.lab.question import Question
@@ -150,7 +150,7 @@ def _cut_partial_line(path: Path) -> None:
 
 def read_results(path: Path) -> Results:
     """Read results.json."""
-    table = read_json(path, LabError)
+    table = read_json_object(path, LabError)
     try:
         if table.pop("format") != FORMAT:
             raise LabError(_("{path} has another format than this version of manyheads reads.", path=path))

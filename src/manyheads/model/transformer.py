@@ -16,6 +16,7 @@ from manyheads.model.masks import View, count_positions
 from manyheads.model.settings import ModelSettings
 from manyheads.model.size import refuse_too_large
 from manyheads.model.tap import Tap
+from manyheads.model.weights import count_parameters
 
 
 @dataclass
@@ -189,7 +190,7 @@ class Transformer(nn.Module):
     @property
     def n_parameters(self) -> int:
         """The number of parameters; a tied matrix counts once."""
-        return sum(parameter.numel() for parameter in self.parameters())
+        return count_parameters(self)
 
     def attentions(self) -> list[MultiHeadAttention]:
         """Every attention, in the order of a forward pass."""

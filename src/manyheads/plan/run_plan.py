@@ -16,7 +16,7 @@ from manyheads.init.cost_estimate import CostEstimate, measure_cost
 from manyheads.init.survey import survey_recipe
 from manyheads.messages import _
 from manyheads.model.flops import PASSES, BatchShape, forward_flop, training_flop
-from manyheads.model.size import count_parameters
+from manyheads.model.size import parameters_by_part
 from manyheads.plan.accelerators import UTILIZATION, Accelerator, scaling_efficiency
 from manyheads.plan.training_memory import DeviceMemory, device_memory
 from manyheads.run import DataSettings, Recipe
@@ -154,7 +154,7 @@ def make_plan(
         seconds = _measured_seconds(recipe, trial, batch, counts, n_devices * efficiency)
     else:
         raise ValueError("A plan needs a trial or an accelerator.")
-    parameters = count_parameters(model)
+    parameters = parameters_by_part(model)
     memory = [
         device_memory(
             model,
@@ -235,7 +235,7 @@ def _program_memory(recipe: Recipe, trial: Trial) -> float:
     tried = replace(recipe.model, vocab_size=trial.estimate.vocab_size)
     known = device_memory(
         tried,
-        sum(count_parameters(tried).values()),
+        sum(parameters_by_part(tried).values()),
         trial.estimate.batches[0],
         has_ema=recipe.train.ema_decay is not None,
         uses_bfloat16=_uses_bfloat16(recipe, None),

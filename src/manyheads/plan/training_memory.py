@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 
 from manyheads.model import ModelSettings
 from manyheads.model.flops import BatchShape
-from manyheads.model.size import count_parameters
+from manyheads.model.size import parameters_by_part
 
 _FLOAT32 = 4  # bytes; weights, gradients, moments and EMA are float32 in every precision
 _BLOCK_ROWS = 256  # rows of logits that exist at once: the loss is computed in blocks
@@ -41,7 +41,7 @@ def device_memory(
 ) -> DeviceMemory:
     """The memory of one of `n_devices`, which share each batch; `is_sharded`: FSDP shares the state as well."""
     state = _FLOAT32 * n_parameters / (n_devices if is_sharded else 1)
-    parts = count_parameters(settings)
+    parts = parameters_by_part(settings)
     n_layers = settings.has_encoder * settings.n_encoder_layers + settings.has_decoder * settings.n_decoder_layers
     layer = sum(parts[name] for name in ("attention", "feed-forward", "norms")) / n_layers
     casts = 2.0 * (parts["attention"] + parts["feed-forward"]) if uses_bfloat16 else 0.0  # copies in bfloat16

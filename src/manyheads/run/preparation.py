@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.bundle import load
 from manyheads.cores import count_cores
 from manyheads.data import Encoded, Texts
@@ -182,7 +182,7 @@ def _get_or_create(
 
 
 def _read_counts(entry: Path) -> dict[str, Any]:
-    return read_json(entry / COUNTS, DataError)
+    return read_json_object(entry / COUNTS, DataError)
 
 
 def _list_counts(counts: Mapping[str, int]) -> str:

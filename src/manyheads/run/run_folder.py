@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.errors import DataError, RecipeError
 from manyheads.messages import _
 from manyheads.settings import read_toml
@@ -175,7 +175,7 @@ class RunFolder:
     def read_data(self) -> dict[str, Any] | None:
         """Return the content of data.json, or None if it is missing or damaged."""
         try:
-            data = read_json(self.data_file, DataError, _MAX_DATA_BYTES)
+            data = read_json_object(self.data_file, DataError, _MAX_DATA_BYTES)
         except DataError:
             return None
         return data if isinstance(data.get("text"), str) and isinstance(data.get("files"), dict) else None

@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.errors import CheckpointError, ManyheadsError
 from manyheads.messages import _
 from manyheads.model.weights import average, read_tensors, save_tensors
@@ -107,7 +107,7 @@ class Checkpoints:
     def _restore_from(self, folder: Path, trainer: Trainer[Any]) -> None:
         required = [_WEIGHTS, _OPTIMIZER, _PROGRESS, *([_EMA] if trainer.ema is not None else [])]
         require_files(folder, verify_manifest(folder, CheckpointError), required, CheckpointError)
-        progress = read_json(folder / _PROGRESS, CheckpointError)
+        progress = read_json_object(folder / _PROGRESS, CheckpointError)
         if progress.pop("identity", self.identity) != self.identity:
             raise CheckpointError(_("{folder} belongs to another run: its tokenizer or seed differs.", folder=folder))
         if not _is_progress(progress):

@@ -111,7 +111,7 @@ class NativeEngine:
         settings = pack_settings(model.settings, bos=special_tokens.bos, eos=special_tokens.eos, is_int8=is_int8)
         self._model = _new_model(self._library, settings, pack_tensors(model), pack_groups(model.settings))
         finalize(self, self._library.mh_free, self._model)
-        self._threads = ThreadPoolExecutor(_count_cores(), thread_name_prefix="manyheads-native")
+        self._threads = ThreadPoolExecutor(_n_threads(), thread_name_prefix="manyheads-native")
 
     def unsupported(self, settings: DecodeSettings) -> str:
         """Return "sampling", "no_repeat_ngram", a beam that is too wide, or an empty string."""
@@ -141,7 +141,7 @@ class NativeEngine:
         stop = np.zeros(1, dtype=np.int32)
         # Few sentences make small parts, so that every core gets some; long answers too, since a part holds them all.
         most_ids = settings.n_best * max(limits, default=0)
-        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // _count_cores()), _MAX_ANSWER_IDS // max(1, most_ids)))
+        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // _n_threads()), _MAX_ANSWER_IDS // max(1, most_ids)))
 
         def decode(start: int) -> None:
             part = self._part(order[start : start + size], sources, limits, settings, stop)
@@ -333,7 +333,7 @@ def _check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:
         )
 
 
-def _count_cores() -> int:
+def _n_threads() -> int:
     """The number of cores that this process may use: at most OMP_NUM_THREADS, if that is set."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return min(count_cores(), max(1, int(wanted))) if wanted.isdigit() else count_cores()

@@ -49,7 +49,7 @@ from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.files import OnBad
 from manyheads.text.reading.readers import Row, read_rows
-from manyheads.text.reading.row_spec import join_labels, label_text
+from manyheads.text.reading.row_spec import label_text, labels_converter
 from manyheads.text.tokens.tokenizer import BOS, Tokenizer
 from manyheads.text.tokens.words import is_blank
 
@@ -105,7 +105,7 @@ class Classify(LabelingTask):
     ) -> Iterator[Row]:
         """Read rows of one table, or of a file of texts and a file of labels."""
         fields = Classify.fields(settings)
-        convert = join_labels(settings.separator) if settings.multi_label else label_text
+        convert = labels_converter(settings.separator) if settings.multi_label else label_text
         chosen = [columns.get(field) for field in fields] if columns else []
         return read_rows(files, fields, chosen, converters={"label": convert}, on_bad=on_bad)
 

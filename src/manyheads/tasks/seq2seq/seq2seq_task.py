@@ -73,7 +73,7 @@ from manyheads.text.markup.copyable_spans import copyable_spans, restore
 from manyheads.text.reading.files import OnBad
 from manyheads.text.reading.readers import Row, read_pairs, read_rows
 from manyheads.text.reading.row_spec import PAIR as PAIR_FIELDS
-from manyheads.text.reading.row_spec import join_turns
+from manyheads.text.reading.row_spec import turns_converter
 from manyheads.text.tokens.sentence_splitting import split_sentences
 from manyheads.text.tokens.text_profile import TextProfile
 from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
@@ -189,7 +189,9 @@ class Seq2Seq(PairTask):
                 files, source_column=columns.get("source"), target_column=columns.get("target"), on_bad=on_bad
             )
         chosen = [columns.get(field) for field in PAIR_FIELDS]
-        return read_rows(files, PAIR_FIELDS, chosen, converters={"source": join_turns(settings.turns)}, on_bad=on_bad)
+        return read_rows(
+            files, PAIR_FIELDS, chosen, converters={"source": turns_converter(settings.turns)}, on_bad=on_bad
+        )
 
     @staticmethod
     def builtin(

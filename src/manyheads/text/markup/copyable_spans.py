@@ -126,10 +126,10 @@ class Placeholders:
         if not self.symbols:
             return source, target
         assigned = self.assign(source, _distinct(target))
-        return mask(source, assigned).text, mask(target, assigned).text
+        return mask_spans(source, assigned).text, mask_spans(target, assigned).text
 
 
-def mask(text: str, assigned: Mapping[str, str], kept: Sequence[Span] = ()) -> Rewrite:
+def mask_spans(text: str, assigned: Mapping[str, str], kept: Sequence[Span] = ()) -> Rewrite:
     """Replace copyable spans, and those that are `kept`, by the placeholders that are assigned to them."""
     if not assigned:
         return Rewrite(text)
@@ -141,7 +141,7 @@ def spans_with(text: str, kept: Sequence[Span]) -> list[Span]:
     spans = copyable_spans(text)
     if not kept:
         return spans
-    apart = [one for one in spans if not any(one[0] < end and start < one[1] for start, end in kept)]
+    apart = [span for span in spans if not any(span[0] < end and start < span[1] for start, end in kept)]
     return sorted([*apart, *kept])
 
 

@@ -34,14 +34,16 @@ class Inline:
 def needs_alignment(text: str, inlines: Sequence[Inline]) -> bool:
     """Return whether the position of a tag depends on an alignment: it is not around or beside the whole text."""
     end = len(text)
-    return any(not one.symbol and (one.start, one.end) not in ((0, 0), (0, end), (end, end)) for one in inlines)
+    return any(
+        not inline.symbol and (inline.start, inline.end) not in ((0, 0), (0, end), (end, end)) for inline in inlines
+    )
 
 
 def place_elements(text: str, inlines: Sequence[Inline], translation: str, links: Sequence[Link]) -> str:
     """Return the translation as HTML, with the inline elements of the text around the words aligned with theirs."""
     if not inlines:
         return escape(translation)
-    symbols = [one.symbol for one in inlines if one.symbol]
+    symbols = [inline.symbol for inline in inlines if inline.symbol]
     source, target = _Words.of(text, symbols), _Words.of(translation, symbols)
     aligned = [(source.unit_of[i], target.unit_of[j]) for i, j in links if i < source.n_words and j < target.n_words]
     placement = _Placement(inlines, source, target, _completed(aligned, source, target))
@@ -135,10 +137,10 @@ class _Placement:
             self.sources[j].add(i)
         self.n_linked = _cumulative([bool(own) for own in self.sources])
         self.children: dict[int, list[int]] = {}
-        for number, one in enumerate(inlines):
-            self.children.setdefault(one.parent, []).append(number)
+        for number, inline in enumerate(inlines):
+            self.children.setdefault(inline.parent, []).append(number)
         self.intervals: dict[int, _Interval] = {-1: (0, self.n_target)}
-        self.spans = [self._source_words(one) for one in inlines]
+        self.spans = [self._source_words(inline) for inline in inlines]
 
     def run(self) -> None:
         """Place all elements, those outside first."""
@@ -159,9 +161,9 @@ class _Placement:
                     boundary = self._boundary(self.spans[number][0], parent, taken)
                     self.intervals[number] = (boundary, boundary)
 
-    def _source_words(self, one: Inline) -> _Interval:
-        first = bisect_right(self.source.ends, one.start)
-        return first, max(first, bisect_left(self.source.starts, one.end))
+    def _source_words(self, inline: Inline) -> _Interval:
+        first = bisect_right(self.source.ends, inline.start)
+        return first, max(first, bisect_left(self.source.starts, inline.end))
 
     def _has_symbol(self, number: int) -> bool:
         return self.inlines[number].symbol in self.target.symbols
@@ -261,22 +263,22 @@ class _Placement:
     def _content(self, parent: int, position: int, end: int) -> Iterator[str]:
         for number in sorted(self.children.get(parent, ()), key=lambda number: (*self.intervals[number], number)):
             first, last = self.intervals[number]
-            one = self.inlines[number]
+            inline = self.inlines[number]
             if first < last:
                 start, stop = self.starts[first], self.ends[last]
             else:
                 # In the gap between two words; a tag that followed white space is after it.
-                follows_space = one.start == 0 or self._is_space_before(one.start)
+                follows_space = inline.start == 0 or self._is_space_before(inline.start)
                 start = stop = self.starts[first] if follows_space else self.ends[first]
             start = min(max(start, position), end)
             stop = min(max(stop, start), end)
             yield self._text(position, start)
-            if one.is_atom:
-                yield one.opening if one.symbol and first < last else self._spaced(one.opening, start)
+            if inline.is_atom:
+                yield inline.opening if inline.symbol and first < last else self._spaced(inline.opening, start)
             else:
-                yield one.opening
+                yield inline.opening
                 yield from self._content(number, start, stop)
-                yield one.closing
+                yield inline.closing
             position = stop
         yield self._text(position, end)
 

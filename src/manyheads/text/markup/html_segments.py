@@ -42,7 +42,7 @@ _SENTENCE_END = re.compile(r"[.!?:;…。！？：；][\"'”’»)\]」』）]*
 
 
 @dataclass(frozen=True)
-class Segment:
+class MarkupSegment:
     """A text to translate with its inline tags; `before` and `after` are copied unchanged."""
 
     before: str
@@ -64,12 +64,12 @@ class Segment:
 class Markup:
     """HTML that was divided into segments and what is between them."""
 
-    parts: Sequence[str | Segment]
+    parts: Sequence[str | MarkupSegment]
 
     @property
-    def segments(self) -> list[Segment]:
+    def segments(self) -> list[MarkupSegment]:
         """The segments to translate, in order."""
-        return [part for part in self.parts if isinstance(part, Segment)]
+        return [part for part in self.parts if isinstance(part, MarkupSegment)]
 
     @property
     def texts(self) -> list[str]:
@@ -116,7 +116,7 @@ class _Untouched:
     others: dict[str, int] = field(default_factory=dict)  # open elements of other names
 
 
-def _parts(source: str, *, use_placeholders: bool) -> Iterator[str | Segment]:
+def _parts(source: str, *, use_placeholders: bool) -> Iterator[str | MarkupSegment]:
     run: list[_Token] = []
     for token in _with_atoms(scan_markup(source)):
         if token.kind == "block":
@@ -128,7 +128,7 @@ def _parts(source: str, *, use_placeholders: bool) -> Iterator[str | Segment]:
     yield from _run_parts(run, use_placeholders=use_placeholders)
 
 
-def _merged(parts: Iterator[str | Segment]) -> Iterator[str | Segment]:
+def _merged(parts: Iterator[str | MarkupSegment]) -> Iterator[str | MarkupSegment]:
     """Yield the parts with neighboring strings joined."""
     pending: list[str] = []
     for part in parts:
@@ -219,7 +219,7 @@ def _finished(element: _Untouched) -> _Token:
     return _Token("point" if element.name in _INVISIBLE else "atom", raw, element.name)
 
 
-def _run_parts(run: list[_Token], *, use_placeholders: bool) -> Iterator[str | Segment]:
+def _run_parts(run: list[_Token], *, use_placeholders: bool) -> Iterator[str | MarkupSegment]:
     """Yield the segments of a run of inline content, and what is between them."""
     if not any(token.kind == "text" for token in run):
         yield "".join(token.raw for token in run)
@@ -246,10 +246,10 @@ def _with_note_marks(run: list[_Token]) -> list[_Token]:
             opened = None
         elif opened is not None and token.name == "sup" and token.kind == "end":
             inner = tokens[opened + 1 : -1]
-            if Counter(one.name for one in inner if one.kind == "start") == Counter(
-                one.name for one in inner if one.kind == "end"
+            if Counter(token.name for token in inner if token.kind == "start") == Counter(
+                token.name for token in inner if token.kind == "end"
             ):
-                tokens[opened:] = [_Token("point", "".join(one.raw for one in tokens[opened:]))]
+                tokens[opened:] = [_Token("point", "".join(token.raw for token in tokens[opened:]))]
             opened = None
     return tokens
 
@@ -308,7 +308,7 @@ def _dividing_breaks(run: Sequence[_Token]) -> Iterator[int]:
         yield pending
 
 
-def _segment_parts(run: Sequence[_Token], offset: int, *, use_placeholders: bool) -> Iterator[str | Segment]:
+def _segment_parts(run: Sequence[_Token], offset: int, *, use_placeholders: bool) -> Iterator[str | MarkupSegment]:
     """Yield a run without dividing tokens as a segment, or unchanged if it has no letter."""
     text = "".join(_unescape(token.raw) for token in run if token.kind == "text")
     if not any(map(str.isalpha, text)):
@@ -409,7 +409,7 @@ class _Builder:
             is_atom = token.kind == "atom" or token.name in _IMAGES
             self._add_inline(Inline(position, position, token.raw, "", self._parent, is_atom=is_atom))
 
-    def segment(self, before: str, after: str) -> Segment:
+    def segment(self, before: str, after: str) -> MarkupSegment:
         """Return the segment."""
         text = "".join(self.pieces)
         stripped = text.rstrip(_WHITE)
@@ -418,15 +418,15 @@ class _Builder:
         def moved(position: int) -> int:
             return min(max(position - lead, 0), len(stripped) - lead)
 
-        inlines = [replace(one, start=moved(one.start), end=moved(one.end)) for one in self.inlines]
-        return Segment(before, after, stripped[lead:], inlines)
+        inlines = [replace(inline, start=moved(inline.start), end=moved(inline.end)) for inline in self.inlines]
+        return MarkupSegment(before, after, stripped[lead:], inlines)
 
     @property
     def _parent(self) -> int:
         return self.opened[-1] if self.opened else -1
 
-    def _add_inline(self, one: Inline) -> int:
-        self.inlines.append(one)
+    def _add_inline(self, inline: Inline) -> int:
+        self.inlines.append(inline)
         return len(self.inlines) - 1
 
     def _add_text(self, text: str) -> None:
@@ -448,7 +448,7 @@ def _trailing_space(raw: str) -> int:
     end = len(raw)
     while end:
         stripped = len(raw[:end].rstrip(_WHITE)) if raw[end - 1] in _WHITE else end
-        reference = next((one for one in _SPACE_REFERENCES if raw.endswith(one, 0, stripped)), "")
+        reference = next((text for text in _SPACE_REFERENCES if raw.endswith(text, 0, stripped)), "")
         if stripped == end and not reference:
             break
         end = stripped - len(reference)

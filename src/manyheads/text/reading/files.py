@@ -143,12 +143,9 @@ def check_readable(path: Path, *, may_be_pipe: bool = False) -> None:
     if kind == stat.S_IFDIR:
         raise DataError(_("{path} is a folder. Give a file in it.", path=path))
     if kind != stat.S_IFREG and (not may_be_pipe or is_compressed(path)):
+        name = _SPECIAL_FILES.get(kind, _("a special file"))
         raise DataError(
-            _(
-                "{path} is {kind}. Data is read more than once: write it to a file first.",
-                path=path,
-                kind=_SPECIAL_FILES.get(kind, Message("not a file")),
-            )
+            _("{path} is {kind}. Data is read more than once: write it to a file first.", path=path, kind=name)
         )
 
 

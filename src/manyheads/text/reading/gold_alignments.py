@@ -33,11 +33,6 @@ class AlignedPair:
     sure: frozenset[Link]
     possible: frozenset[Link]
 
-    def swapped(self) -> "AlignedPair":
-        """Return the pair with source and target swapped."""
-        sure, possible = (frozenset((j, i) for i, j in links) for links in (self.sure, self.possible))
-        return AlignedPair(self.target, self.source, sure, possible)
-
 
 def read_alignments(texts: Sequence[Path | str], links: Path | str) -> list[AlignedPair]:
     """Read sentence pairs and their gold links; the texts are two parallel files or one of `source ||| target` lines.

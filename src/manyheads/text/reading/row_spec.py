@@ -69,7 +69,7 @@ def label_text(value: object) -> str | None:
     return str(value) if isinstance(value, int) else None
 
 
-def join_labels(separator: str) -> Converter:
+def labels_converter(separator: str) -> Converter:
     """Return a converter of one label or a list of labels; a label that contains the separator is unsupported."""
 
     def convert(value: object) -> str | None:
@@ -81,7 +81,7 @@ def join_labels(separator: str) -> Converter:
     return convert
 
 
-def join_turns(separator: str) -> Converter:
+def turns_converter(separator: str) -> Converter:
     """Return a converter of a dialogue, a list of strings, that joins the strings with the separator."""
 
     def convert(value: object) -> str | None:

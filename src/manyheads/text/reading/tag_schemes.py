@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import Literal, get_args
+from typing import Literal
 
 from manyheads.errors import DataError
 from manyheads.messages import Message, _
@@ -20,7 +20,6 @@ from manyheads.text.reading.files import OnBad, raise_or_report
 from manyheads.text.suggestions import shortened
 
 Scheme = Literal["IOB1", "IOB2", "BIOES", "BMES"]
-SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 PlainScheme = Literal["IO", "words"]  # labels without letters
 AnyScheme = Scheme | PlainScheme
 

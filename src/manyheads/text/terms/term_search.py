@@ -62,7 +62,9 @@ def _pattern(terms: tuple[str, ...], ignore_case: bool) -> "re.Pattern[str]":
 def _term_pattern(term: str, ignore_case: bool) -> str:
     words = unicodedata.normalize("NFC", term).split()
     is_exact = not ignore_case and any(map(str.isupper, term.strip()[1:]))
-    body = r"\s+".join("".join(_character_pattern(one, is_exact=is_exact) for one in word) for word in words)
+    body = r"\s+".join(
+        "".join(_character_pattern(character, is_exact=is_exact) for character in word) for word in words
+    )
     start = _START if re.match(_LETTER, words[0]) else ""
     end = rf"(?!{_LETTER})" if re.match(_LETTER, words[-1][-1]) else ""
     return f"{start}(?:{body}){end}" if is_exact else f"{start}(?i:{body}){end}"

@@ -14,11 +14,11 @@ class Surfaces:
     def __init__(self, surfaces: Sequence[bytes], byte_ids: Sequence[int] = (), *, has_prefix: bool = True) -> None:
         self.of = tuple(surfaces)
         self.has_prefix = has_prefix  # a space is added before a text
-        self._byte_ids = {self.of[one]: one for one in byte_ids}
+        self._byte_ids = {self.of[token_id]: token_id for token_id in byte_ids}
         is_byte = set(byte_ids)
-        named = sorted((own, one) for one, own in enumerate(self.of) if own and one not in is_byte)
+        named = sorted((surface, number) for number, surface in enumerate(self.of) if surface and number not in is_byte)
         self._sorted = [own for own, _ in named]
-        self._ids = [one for _, one in named]
+        self._ids = [token_id for _, token_id in named]
         self._longest = max(map(len, self._sorted), default=0)
 
     @staticmethod

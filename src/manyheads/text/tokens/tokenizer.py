@@ -29,7 +29,7 @@ from manyheads.text.tokens.tokenizer_training import (
     TokenizerSettings,
     fold,
     to_utf8,
-    train_model,
+    train_sentencepiece,
 )
 
 __all__ = ["BOS", "EOS", "METASPACE", "PAD", "UNK", "Token", "Tokenizer", "TokenizerSettings"]
@@ -85,7 +85,7 @@ class Tokenizer:
 
         Another version of SentencePiece may choose other tokens; those of a trained tokenizer stay the same.
         """
-        return cls.from_bytes(train_model(lines, settings, seed))
+        return cls.from_bytes(train_sentencepiece(lines, settings, seed))
 
     @classmethod
     def from_file(cls, path: Path | str) -> "Tokenizer":
@@ -216,10 +216,6 @@ class Tokenizer:
     def id_to_token(self, token_id: int) -> str:
         """Return a token as it is in the vocabulary: ▁ for a space, <0xE2> for a byte."""
         return str(self._processor.id_to_piece(token_id))
-
-    def decode_batch(self, rows: Iterable[Iterable[int]]) -> list[str]:
-        """Return the text of each row of token ids."""
-        return [self.decode(row) for row in rows]
 
     def tokenize(self, text: str) -> list[Token]:
         """Return the tokens of a text, each with its span."""

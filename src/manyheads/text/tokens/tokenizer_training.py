@@ -77,7 +77,7 @@ class TokenizerSettings:
         return []
 
 
-def train_model(lines: Iterable[str], settings: TokenizerSettings, seed: int) -> bytes:
+def train_sentencepiece(lines: Iterable[str], settings: TokenizerSettings, seed: int) -> bytes:
     """Train a SentencePiece model on `lines`, which are read once; equal arguments give identical bytes."""
     if settings.lowercase:
         lines = map(fold, lines)
