@@ -24,7 +24,7 @@ from manyheads.lens.traces.answered_text import answer_text
 from manyheads.lens.traces.display_units import Side, Sides, UnitName, sides_of
 from manyheads.lens.traces.head_maps import AttentionMaps, HeadMaps, head_maps
 from manyheads.lens.traces.unit_maps import MapKind
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle, answer_form, attention_place
 from manyheads.serve.service.problems import ProblemError
 from manyheads.tasks import ModelInput, Task
@@ -36,10 +36,7 @@ _MAX_BYTES = 1_500_000_000  # of the maps in memory
 _MAX_TEXTS = 64
 _MAX_REQUESTS = 4096
 _MAX_SECONDS = 60.0  # of a measurement of every head
-_DELETED = {
-    "en": "The folder of this bundle was deleted. The page goes on with the copy in memory.",
-    "zh": "模型包所在的文件夹已被删除，页面继续使用内存中的副本。",
-}
+_DELETED = Message("The folder of this bundle was deleted. The page goes on with the copy in memory.")
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class LensSession:
             self._requests[id] = request
             self._traced[id] = traced
             while len(self._traced) > 1 and (
-                len(self._traced) > _MAX_TEXTS or sum(one.maps.n_bytes for one in self._traced.values()) > _MAX_BYTES
+                len(self._traced) > _MAX_TEXTS or sum(text.maps.n_bytes for text in self._traced.values()) > _MAX_BYTES
             ):
                 self._traced.popitem(last=False)
             while len(self._requests) > _MAX_REQUESTS:
@@ -238,21 +235,22 @@ def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
         output = opened.aligner.align_output(model_input.text, output)
     sides = sides_of(model_input, task.tokenizer)
     view = _view(id, request, sides, model_input, maps, output, answer_form(task))
-    view["notes"] += [note._asdict() for note in answered.notes] + ([_DELETED] if opened.is_deleted else [])
+    notes = [*answered.notes, *([_DELETED] if opened.is_deleted else [])]
+    view["notes"] += [note.by_language() for note in notes]
     return TracedText(request, model_input, maps, view)
 
 
 def _check(opened: OpenedBundle, request: TraceRequest) -> None:
     if not request.text.strip():
         raise DataError(_("The text is empty. Type a sentence."))
-    for what, text in (("text", request.text), ("answer", request.answer or "")):
+    for what, text in ((_("text"), request.text), (_("answer"), request.answer or "")):
         if len(text) > MAX_CHARACTERS:
             raise DataError(
                 _(
-                    "The {what} has {n_text:,} characters; at most {MAX_CHARACTERS:,} are shown. Shorten it.",
+                    "The {what} has {n_characters:,} characters; at most {most:,} are shown. Shorten it.",
                     what=what,
-                    n_text=len(text),
-                    MAX_CHARACTERS=MAX_CHARACTERS,
+                    n_characters=len(text),
+                    most=MAX_CHARACTERS,
                 )
             )
     if request.answer is not None and not opened.bundle.task.model.settings.has_decoder:
@@ -271,7 +269,7 @@ def _view(
         "step": request.step,
         "answer_form": form,
         "sides": asdict(sides),
-        "attentions": [_attention_view(name, one, sides) for name, one in maps.attentions.items()],
+        "attentions": [_attention_view(name, attention, sides) for name, attention in maps.attentions.items()],
         "notes": content.pop("notes"),
         "output": content,
     }
