@@ -207,7 +207,9 @@ def test_given_examples_are_enough_for_all_but_importance(untrained: Bundle) -> 
 def test_texts_that_are_too_long(untrained: Bundle) -> None:
     survey = survey_heads(untrained, examples=[Example((plain_text("cat " * 99), plain_text("猫")))])
     assert survey.message is not None
-    assert str(survey.message).startswith("There is no text to observe heads on: every text is empty, or longer than the")
+    assert str(survey.message).startswith(
+        "There is no text to observe heads on: every text is empty, or longer than the"
+    )
 
 
 def test_survey_can_be_stopped(untrained: Bundle) -> None:

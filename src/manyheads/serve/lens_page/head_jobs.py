@@ -14,8 +14,8 @@ from manyheads.lens.roles.role_names import role_color, role_message
 from manyheads.lens.roles.timeline import TimelineEntry, iterate_timeline
 from manyheads.messages import Message
 from manyheads.serve.lens_page.background_jobs import BackgroundJobs, Job
+from manyheads.serve.lens_page.lens_model import LensModel
 from manyheads.serve.lens_page.lens_session import LensSession
-from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 _RUNNING_SURVEY = {"n_texts": 0, "measures": [], "heads": []}
 _PRIVATE = Message(
@@ -94,7 +94,7 @@ class HeadJobs:
 
         return self._jobs.submit(f"survey {bundle}", work)
 
-    def _check(self, bundle: str, head: Head) -> OpenedBundle:
+    def _check(self, bundle: str, head: Head) -> LensModel:
         opened = self._session.opened(bundle)
         find_heads(opened.bundle.task.model, [head])
         return opened

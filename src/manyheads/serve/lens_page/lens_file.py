@@ -19,8 +19,8 @@ from manyheads.bundle import Bundle
 from manyheads.errors import LensError
 from manyheads.language import Language
 from manyheads.lens.heads import Head
+from manyheads.serve.lens_page.lens_model import LensModel
 from manyheads.serve.lens_page.lens_session import VERSION, LensSession, TracedText, TraceRequest
-from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 from manyheads.serve.static_files import file_names, read_page, read_static, script_json
 
 _SECONDS = 20.0  # for ablations, of each text
@@ -37,7 +37,7 @@ def lens_page(
     bundle: Bundle, texts: Sequence[str], *, path: Path | None = None, survey: dict[str, Any] | None = None
 ) -> str:
     """Return the page of some texts of a bundle; `path` gives the bundle its name on the page."""
-    session = LensSession([OpenedBundle("a", path or Path("bundle"), bundle)])
+    session = LensSession([LensModel("a", path or Path("bundle"), bundle)])
     traced = [session.trace(TraceRequest("a", text)) for text in texts]
     return page_of(session, traced, surveys={} if survey is None else {"a": survey})
 

@@ -15,7 +15,7 @@ from manyheads.errors import DataError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of, split_words
 from manyheads.lens.markup_translation import MarkupTranslator
 from manyheads.messages import _
-from manyheads.serve.lens_page.opened_bundle import answer_form
+from manyheads.serve.lens_page.lens_model import answer_form
 from manyheads.serve.private_data import load_served
 from manyheads.settings import build, to_table
 from manyheads.storage import MANIFEST
