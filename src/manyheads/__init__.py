@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyheads.api import AblatedBundle, OpenBundle, load, trace, train, walk
+    from manyheads.api import AblatedBundle, InspectableBundle, load, trace, train, walk
     from manyheads.bundle import Bundle
     from manyheads.decode import DecodeSettings
     from manyheads.errors import ManyheadsError
@@ -25,9 +25,9 @@ _HOMES = {
     "AblatedBundle": "manyheads.api",
     "Bundle": "manyheads.bundle",
     "DecodeSettings": "manyheads.decode",
+    "InspectableBundle": "manyheads.api",
     "ManyheadsError": "manyheads.errors",
     "ModelSettings": "manyheads.model",
-    "OpenBundle": "manyheads.api",
     "Tap": "manyheads.model",
     "Tokenizer": "manyheads.text.tokens.tokenizer",
     "Transformer": "manyheads.model",
@@ -41,14 +41,15 @@ _HOMES = {
     "train": "manyheads.api",
     "walk": "manyheads.api",
 }
+_RENAMED = {"OpenBundle": "InspectableBundle"}  # names of 0.2
 
 __all__ = [
     "AblatedBundle",
     "Bundle",
     "DecodeSettings",
+    "InspectableBundle",
     "ManyheadsError",
     "ModelSettings",
-    "OpenBundle",
     "Tap",
     "Tokenizer",
     "Transformer",
@@ -65,6 +66,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    name = _RENAMED.get(name, name)
     if name not in _HOMES:
         raise AttributeError(f"module 'manyheads' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

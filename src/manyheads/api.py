@@ -56,11 +56,11 @@ _HEIGHT = 860  # of the lens page in a notebook, in pixels
 
 
 @dataclass(frozen=True, repr=False)
-class OpenBundle(Bundle):
-    """A bundle with everything that can be asked of it.
+class InspectableBundle(Bundle):
+    """A bundle that can be looked into: roles of its heads, traces, ablation, pruning, and its lens page.
 
     >>> model
-    OpenBundle(seq2seq en→zh, 12 heads, 29,376 parameters, test BLEU 12.5)
+    InspectableBundle(seq2seq en→zh, 12 heads, 29,376 parameters, test BLEU 12.5)
     >>> without = model.ablate(["decoder.0.cross/1"])
     >>> without
     AblatedBundle(seq2seq en→zh, 12 heads, 29,376 parameters, without decoder.0.cross/1)
@@ -210,13 +210,15 @@ class LensPage:
         return f'<iframe style="{style}" title="manyheads lens" srcdoc="{escape(self.html)}"></iframe>'
 
 
-def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_shortlist: bool = True) -> OpenBundle:
+def load(
+    path: Path | str, device: str = "cpu", engine: str = "auto", *, use_shortlist: bool = True
+) -> InspectableBundle:
     """Read a bundle after verifying its checksums; the arguments are those of `manyheads.bundle.load`."""
-    return _opened(bundles.load(path, device, engine, use_shortlist=use_shortlist))
+    return _inspectable(bundles.load(path, device, engine, use_shortlist=use_shortlist))
 
 
-def _opened(bundle: Bundle) -> OpenBundle:
-    return OpenBundle(**{each.name: getattr(bundle, each.name) for each in fields(Bundle)})
+def _inspectable(bundle: Bundle) -> InspectableBundle:
+    return InspectableBundle(**{each.name: getattr(bundle, each.name) for each in fields(Bundle)})
 
 
 def trace(bundle: Bundle, text: str, answer: str | None = None) -> Trace:
@@ -256,7 +258,7 @@ def train(
     *,
     changes: Sequence[str] = (),
     progress: Callable[[Event], None] = lambda event: None,
-) -> OpenBundle:
+) -> InspectableBundle:
     """Train by a recipe, or resume, and return the bundle; the run folder is `output`, by default runs/NAME.
 
     The recipe is a file, a table as in such a file, or a `Recipe`. `changes` override its settings, like

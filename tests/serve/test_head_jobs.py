@@ -13,8 +13,8 @@ from manyheads.errors import LensError
 from manyheads.lens.roles.timeline import TimelineEntry
 from manyheads.serve.lens_page import head_jobs
 from manyheads.serve.lens_page.head_jobs import HeadJobs
+from manyheads.serve.lens_page.lens_model import LensModel
 from manyheads.serve.lens_page.lens_session import LensSession
-from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 from lens.makers import SHORT, task_of
 
@@ -23,7 +23,7 @@ HEAD = "encoder.0.self/0"
 
 @pytest.fixture
 def jobs() -> Iterator[HeadJobs]:
-    opened = OpenedBundle("a", Path("run/bundle"), Bundle(task_of("seq2seq"), SHORT, {}))
+    opened = LensModel("a", Path("run/bundle"), Bundle(task_of("seq2seq"), SHORT, {}))
     opened.__dict__["steps"] = (10, 20)
     made = HeadJobs(LensSession([opened]))
     yield made

@@ -14,8 +14,8 @@ from manyheads.bundle import Bundle
 from manyheads.lens import Head, heads_of, trace
 from manyheads.serve.lens_page import lens_session
 from manyheads.serve.lens_page.lens_app import make_app
+from manyheads.serve.lens_page.lens_model import MAX_CHARACTERS, LensModel
 from manyheads.serve.lens_page.lens_session import LensSession
-from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 
@@ -27,7 +27,7 @@ def _bundle(kind: str) -> Bundle:
 
 @cache
 def _client(*kinds: str) -> TestClient:
-    bundles = [OpenedBundle(id, Path(kind), _bundle(kind)) for id, kind in zip("ab", kinds, strict=False)]
+    bundles = [LensModel(id, Path(kind), _bundle(kind)) for id, kind in zip("ab", kinds, strict=False)]
     return TestClient(make_app(LensSession(bundles)), base_url="http://127.0.0.1", raise_server_exceptions=True)
 
 
@@ -115,7 +115,7 @@ def test_pictures(form: str, start: bytes, view: str) -> None:
 def test_an_evicted_text_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lens_session, "_MAX_TEXTS", 1)
     client = TestClient(
-        make_app(LensSession([OpenedBundle("a", Path("x"), _bundle("classify"))])), base_url="http://127.0.0.1"
+        make_app(LensSession([LensModel("a", Path("x"), _bundle("classify"))])), base_url="http://127.0.0.1"
     )
     first = _post(client, "trace", text="first text")
     _post(client, "trace", text="second text")

@@ -12,8 +12,8 @@ from manyheads.bundle import Bundle
 from manyheads.lens import heads_of
 from manyheads.serve.lens_page import lens_file
 from manyheads.serve.lens_page.lens_file import lens_page, page_of
+from manyheads.serve.lens_page.lens_model import LensModel
 from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
-from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 
@@ -67,7 +67,7 @@ def test_text_cannot_end_a_script() -> None:
 
 
 def test_ablations_end_with_the_time() -> None:
-    session = LensSession([OpenedBundle("a", Path("x"), _bundle("seq2seq"))])
+    session = LensSession([LensModel("a", Path("x"), _bundle("seq2seq"))])
     traced = session.trace(TraceRequest("a", TEXTS["seq2seq"]))
     data = _data(page_of(session, [traced], seconds=0.0))
     assert len(data["ablations"][traced.view["id"]]) <= 1
@@ -87,7 +87,7 @@ def test_two_texts_and_a_survey() -> None:
 
 
 def test_a_saved_page_opens_in_its_state() -> None:
-    session = LensSession([OpenedBundle("a", Path("x"), _bundle("classify"))])
+    session = LensSession([LensModel("a", Path("x"), _bundle("classify"))])
     traced = session.trace(TraceRequest("a", TEXTS["classify"]))
     heads = ["encoder.1.self/0", "encoder.0.self/1"]
     state = urlencode({"text": TEXTS["classify"], "off": ",".join(heads), "find": '"><script>'})
@@ -98,6 +98,6 @@ def test_a_saved_page_opens_in_its_state() -> None:
 
 
 def test_unknown_heads_of_a_state_are_ignored() -> None:
-    session = LensSession([OpenedBundle("a", Path("x"), _bundle("classify"))])
+    session = LensSession([LensModel("a", Path("x"), _bundle("classify"))])
     traced = session.trace(TraceRequest("a", TEXTS["classify"]))
     assert _data(page_of(session, [traced], state="off=encoder.9.self/0"))["traces"]

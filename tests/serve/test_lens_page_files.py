@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from manyheads.serve.lens_page.lens_file import page_of
+from manyheads.serve.lens_page.lens_model import LensModel
 from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
-from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 from serve.conftest import TASKS, Open
 from serve.lens_pages import LensPage
@@ -25,7 +25,7 @@ def saved(trained: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Pat
 
     def write(task: str) -> Path:
         path = tmp_path / f"{task}.html"
-        session = LensSession([OpenedBundle.open(trained(task))])
+        session = LensSession([LensModel.open(trained(task))])
         path.write_text(page_of(session, [session.trace(TraceRequest("a", CAT))]), "utf-8")
         return path
 

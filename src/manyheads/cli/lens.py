@@ -111,12 +111,12 @@ def open_session(
     bundle: Path, compare: Path | None = None, valid: tuple[Path, ...] = (), texts: tuple[str, ...] = ()
 ) -> "LensSession":
     """Load one or two bundles for the lens; the page suggests these texts first."""
+    from manyheads.serve.lens_page.lens_model import LensModel
     from manyheads.serve.lens_page.lens_session import LensSession
-    from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
-    opened = [OpenedBundle.open(bundle, valid=valid, texts=texts)]
+    opened = [LensModel.open(bundle, valid=valid, texts=texts)]
     if compare is not None:
-        opened.append(OpenedBundle.open(compare, "b", valid, texts))
+        opened.append(LensModel.open(compare, "b", valid, texts))
     return LensSession(opened)
 
 

@@ -49,9 +49,11 @@ def check_head(head: Head, n_heads: Mapping[str, int]) -> None:
     if head.attention not in n_heads:
         close = difflib.get_close_matches(head.attention, n_heads, n=1)
         if not close:
-            raise LensError(_("There is no head {head}. Attentions: {n_heads}.", head=head, n_heads=", ".join(n_heads)))
+            raise LensError(
+                _("There is no head {head}. Attentions: {attentions}.", head=head, attentions=", ".join(n_heads))
+            )
         number = min(head.number, n_heads[close[0]] - 1)
-        raise LensError(_("There is no head {head}. Did you mean {Head}?", head=head, Head=Head(close[0], number)))
+        raise LensError(_("There is no head {head}. Did you mean {close}?", head=head, close=Head(close[0], number)))
     if not 0 <= head.number < n_heads[head.attention]:
         last = n_heads[head.attention] - 1
         raise LensError(

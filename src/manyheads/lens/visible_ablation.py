@@ -83,7 +83,7 @@ def _has_remarks(prediction: Prediction) -> bool:
 def _cases(bundle: Bundle, examples: Sequence[Example]) -> dict[str, str]:
     """Return short texts with their answers: correct ones without a warning, as far as the model gives any."""
     references: dict[str, str | None] = {}
-    for example in sorted(examples, key=lambda one: len(one.texts[0].text)):
+    for example in sorted(examples, key=lambda each: len(each.texts[0].text)):
         text = bundle.task.lens_examples.suggestion(bundle.task, example.texts[0].text)
         if len(split_text(text, "word")) >= _MIN_WORDS:
             references.setdefault(text, example.texts[1].text if len(example.texts) > 1 else None)
@@ -138,7 +138,7 @@ class _WordCounts:
     def of(cls, examples: Iterable[Example]) -> "_WordCounts":
         pairs = [example for example in examples if len(example.texts) > 1]
         targets = [example.texts[1] for example in pairs]
-        texts = [{*(one.words or (word.text for word in split_text(one.text, "word")))} for one in targets]
+        texts = [{*(target.words or (word.text for word in split_text(target.text, "word")))} for target in targets]
         translated: dict[str, set[str]] = {}
         for example in pairs:
             for source, target in example.sure or ():

@@ -8,10 +8,11 @@ A matrix has a row per query and a column per key. Arcs connect each query with 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Literal
 
 from manyheads.errors import LensError
-from manyheads.language import Language, current, pick, using
+from manyheads.language import Language, current, using
 from manyheads.lens.heads import Head
 from manyheads.lens.pictures.map_painting import (
     LABEL,
@@ -47,11 +48,6 @@ _TINY = 6.5  # font size of an overview
 _LEFT, _TOP = 4.0, 4.0  # of a matrix or its links on the sheet; labels are to the left and above
 _TITLE = 11.0  # font size
 _LEAST_WIDTH = 4.2  # of the text around a small matrix
-_UNITS: Mapping[UnitName, tuple[str, str]] = {
-    "tokens": ("tokens", "个词元"),
-    "characters": ("characters", "个字符"),
-    "words": ("words", "个词"),
-}
 
 
 def draw_head(
@@ -81,9 +77,9 @@ def draw_head(
     if not 0.0 < mass <= 1.0:
         raise LensError(
             _(
-                "mass = {mass:g} is not a share. Give a number above 0 and at most 1, such as {MASS}.",
+                "mass = {mass:g} is not a share. Give a number above 0 and at most 1, such as {example}.",
                 mass=mass,
-                MASS=MASS,
+                example=MASS,
             )
         )
     sides = sides or sides_of_trace(maps)
@@ -91,7 +87,7 @@ def draw_head(
     with using(language or current()):
         title, text = _title(unit_map.head, role), _text(sides)
         caption = _matrix_caption(unit_map) if view == "matrix" else _links_caption(unit_map, mass)
-        labels = [one.text for one in (*unit_map.queries, *unit_map.keys)]
+        labels = [unit.text for unit in (*unit_map.queries, *unit_map.keys)]
         with open_sheet([title, text, caption, *labels]) as sheet:
             if view == "matrix":
                 box = paint_matrix(sheet, unit_map, _LEFT, _TOP, _corner(unit_map), _scale_name(kind))
@@ -128,7 +124,7 @@ def draw_overview(
         name = kind_of(first.head.attention)
         title, text = _("All heads of {name}", name=name), _text(sides)
         caption = _overview_caption(first)
-        labels = [one.text for one in (*first.queries, *first.keys)]
+        labels = [unit.text for unit in (*first.queries, *first.keys)]
         with open_sheet([title, text, caption, *labels]) as sheet:
             box = _paint_grid(sheet, rows, roles or {}, _scale_name(kind))
             _frame(sheet, box, title, text, caption)
@@ -154,8 +150,8 @@ def _heads_by_layer(maps: Maps, attention: AttentionKind | None) -> list[list[He
 
 def _paint_grid(sheet: Sheet, rows: Sequence[Sequence[UnitMap]], roles: Mapping[str, str], scale: str) -> Box:
     """Paint a row of maps for each layer; only the outer maps are labeled."""
-    norm = root_scale(max(one.largest for row in rows for one in row))
-    is_image = sum(one.values.size for row in rows for one in row) > 4 * MAX_SHAPES
+    norm = root_scale(max(each.largest for row in rows for each in row))
+    is_image = sum(each.values.size for row in rows for each in row) > 4 * MAX_SHAPES
     first = rows[0][0]
     n_queries, n_keys = first.values.shape
     cell = _small_cell(rows)
@@ -165,14 +161,14 @@ def _paint_grid(sheet: Sheet, rows: Sequence[Sequence[UnitMap]], roles: Mapping[
     top = upper = _TOP
     for layer, row in enumerate(rows):
         y = top + layer * (height + 0.34)
-        for number, one in enumerate(row):
+        for number, each in enumerate(row):
             x = left + number * (width + 0.14)
-            paint_cells(sheet.axes(x, y, width, height), one, norm, is_image=is_image)
-            name = role_name(roles[str(one.head)]) if str(one.head) in roles else ""
-            label = sheet.fitted(f"{one.head.attention.split('.')[1]}/{one.head.number} {name}".strip(), _TINY, width)
+            paint_cells(sheet.axes(x, y, width, height), each, norm, is_image=is_image)
+            name = role_name(roles[str(each.head)]) if str(each.head) in roles else ""
+            label = sheet.fitted(f"{each.head.attention.split('.')[1]}/{each.head.number} {name}".strip(), _TINY, width)
             sheet.text(x, y + height + 0.12, label, fontsize=_TINY, color=SOFT, va="baseline")
             if has_labels and layer == 0:
-                upper = min(upper, label_columns(sheet, one.keys, x, y, cell, _TINY))
+                upper = min(upper, label_columns(sheet, each.keys, x, y, cell, _TINY))
         if has_labels:
             edge = min(edge, label_rows(sheet, row[0].queries, left, y, cell, _TINY))
     right = left + max(map(len, rows)) * (width + 0.14) + 0.1
@@ -226,15 +222,13 @@ def _matrix_caption(unit_map: UnitMap) -> str:
 
 
 def _links_caption(unit_map: UnitMap, mass: float) -> str:
-    share = f"{100 * mass:.0f} %"
+    values = {"row": _row_name(unit_map), "share": f"{100 * mass:.0f} %"}
+    if unit_map.kind == "weights":
+        largest = _("The largest links of each {row}, which hold {share} of its attention.", **values)
+    else:
+        largest = _("The largest links of each {row}, which hold {share} of its norms ‖α f(x)‖.", **values)
     parts = [
-        pick(
-            f"The largest links of each {_row_name(unit_map)}, which hold {share} of its "
-            + ("attention." if unit_map.kind == "weights" else "norms ‖α f(x)‖."),
-            f"每个{_row_name(unit_map)}只画最大的连线，合计占其"
-            + ("注意力" if unit_map.kind == "weights" else "范数 ‖α f(x)‖ ")
-            + f"的 {share}。",
-        ),
+        largest,
         _("Wide and dark: large."),
     ]
     if unit_map.is_self:
@@ -269,15 +263,23 @@ def _row_name(unit_map: UnitMap) -> str:
 
 def _cut(unit_map: UnitMap) -> list[str]:
     """Say what of a long text is not drawn."""
-    english, chinese = _UNITS[unit_map.unit]
-    sides = [(len(unit_map.keys), unit_map.n_keys, _("source "))]
-    sides.append((len(unit_map.queries), unit_map.n_queries, _("target ")))
-    return [
-        pick(f"The first {shown} of {total} {side}{english} are drawn.", f"{side}{total} {chinese}只画前 {shown} 个。")
-        for shown, total, side in ([(*sides[0][:2], "")] if unit_map.is_self else sides)
-        if shown < total
-    ]
+    n_keys, n_queries = len(unit_map.keys), len(unit_map.queries)
+    keys, queries = (_counted(n, unit_map.unit) for n in (unit_map.n_keys, unit_map.n_queries))
+    cut = []
+    if n_keys < unit_map.n_keys and unit_map.is_self:
+        cut.append(_("The first {n_drawn} of {all} are drawn.", n_drawn=n_keys, all=keys))
+    elif n_keys < unit_map.n_keys:
+        cut.append(_("The first {n_drawn} of {all} of the source are drawn.", n_drawn=n_keys, all=keys))
+    if n_queries < unit_map.n_queries and not unit_map.is_self:
+        cut.append(_("The first {n_drawn} of {all} of the target are drawn.", n_drawn=n_queries, all=queries))
+    return cut
+
+
+def _counted(n: int, unit: UnitName) -> str:
+    if unit == "tokens":
+        return _("{n} tokens", n=n)
+    return _("{n} characters", n=n) if unit == "characters" else _("{n} words", n=n)
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    return _(" ").join(sentences)
+    return reduce(lambda before, after: _("{before} {after}", before=before, after=after), sentences)

@@ -16,7 +16,7 @@ from manyheads.lens.traces.display_units import Unit
 from manyheads.lens.traces.unit_maps import Floats, UnitMap
 
 # isort: split
-# After plain_figures, which keeps matplotlib's first start quiet.
+# After sheet, which keeps matplotlib's first start quiet.
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection, PolyCollection

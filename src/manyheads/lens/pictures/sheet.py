@@ -159,7 +159,7 @@ class Sheet:
         return buffer.getvalue()
 
     def _drawable(self, text: str) -> str:
-        return "".join(one if ord(one) in self._characters else MISSING for one in _printable(text))
+        return "".join(character if ord(character) in self._characters else MISSING for character in _printable(text))
 
 
 @contextmanager
@@ -168,7 +168,7 @@ def open_sheet(texts: Iterable[str]) -> Iterator[Sheet]:
     with _lock, _quiet_matplotlib():
         fonts = _installed_fonts()
         characters = frozenset[int]().union(*map(_characters, fonts))
-        if rare := {ord(one) for text in texts for one in _printable(text)} - characters:
+        if rare := {ord(character) for text in texts for character in _printable(text)} - characters:
             found = {code: font for code, font in _system_fonts().items() if code in rare}
             fonts = (*fonts, *sorted(set(found.values())))
             characters = characters.union(found)
@@ -194,7 +194,7 @@ def _warn_of(missing: str) -> None:
 def _printable(text: str) -> str:
     """Return a text with signs for line breaks, tabs and characters without a shape."""
     shown = text.replace("\r\n", "↵").replace("\n", "↵").replace("\r", "↵").replace("\t", "⇥")
-    return "".join("·" if unicodedata.category(one) in _SHAPELESS else one for one in shown)
+    return "".join("·" if unicodedata.category(character) in _SHAPELESS else character for character in shown)
 
 
 @cache
@@ -207,7 +207,7 @@ def _chinese_font() -> str | None:
 
 
 def _installed_fonts() -> tuple[str, ...]:
-    return tuple(one for one in (_LATIN, _chinese_font()) if one)
+    return tuple(font for font in (_LATIN, _chinese_font()) if font)
 
 
 @cache

@@ -10,14 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from manyheads.errors import LensError
-from manyheads.language import pick
 from manyheads.lens.heads import Head
 from manyheads.lens.pictures.notebook_views import html_table
 from manyheads.lens.roles.role_assignment import HeadReport, RoleCard, as_displayed
 from manyheads.lens.roles.role_names import role_color, role_name
-from manyheads.messages import _
+from manyheads.messages import Message, _
 
 _WIDTH = 100  # of a printed table
+_REACHES = {"local": Message("local"), "global": Message("global"), "middle": Message("middle")}
 
 
 class HeadCards(Sequence[RoleCard]):
@@ -79,7 +79,7 @@ def _headings() -> list[str]:
 
 def _numbers(card: RoleCard) -> list[str]:
     """Return the value behind a role, its interval, the best fixed baseline, the best random head, and the reach."""
-    reach = pick(card.reach, {"local": "局部", "global": "全局"}.get(card.reach, "居中"))
+    reach = str(_REACHES[card.reach])
     if not card.roles:
         return ["", "", "", "", reach]
     prefix, statistic = as_displayed(card.roles[0].statistic, card.statistics[card.roles[0].statistic])

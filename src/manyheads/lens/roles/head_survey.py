@@ -18,11 +18,10 @@ from manyheads.lens.roles.head_counts import collect_counts
 from manyheads.lens.roles.head_examples import HeadExample, HeadStrengths, measure_strengths, stratified_examples
 from manyheads.lens.roles.role_assignment import SEEDS, HeadReport, RoleCard, assign_roles, random_control
 from manyheads.lens.roles.role_evidence import role_evidence, role_score
-from manyheads.lens.roles.role_names import role_color, role_names
+from manyheads.lens.roles.role_names import role_color, role_message, statistic_name
 from manyheads.lens.roles.similarity import Similarity, compare_heads
-from manyheads.lens.roles.statistic_names import statistic_names
 from manyheads.lens.scored_rows import open_sample, valid_rows
-from manyheads.lens.traces.encoded_examples import EncodedSample, encode_examples
+from manyheads.lens.traces.encoded_examples import EncodedSample, encode_examples, no_text
 from manyheads.lens.traces.examples import SAMPLE, sample_examples, with_targets
 from manyheads.messages import Message, _
 from manyheads.tasks import Progress
@@ -70,9 +69,9 @@ class SurveyedHead:
         return {
             "head": card.head,
             "role": card.role,
-            "names": Message(*role_names(card.role)).by_language(),
+            "names": role_message(card.role).by_language(),
             "color": role_color(card.role),
-            "roles": [{**asdict(role), "names": Message(*role_names(role.name)).by_language()} for role in card.roles],
+            "roles": [{**asdict(role), "names": role_message(role.name).by_language()} for role in card.roles],
             "reach": card.reach,
             "values": self.values,
             "evidence": role_evidence(card),
@@ -105,7 +104,7 @@ class HeadSurvey:
             "done": 1.0,
             "message": None if self.message is None else self.message.by_language(),
             "n_texts": self.n_texts,
-            "measures": [{"id": name, "names": statistic_names(name).by_language()} for name in measures],
+            "measures": [{"id": name, "names": statistic_name(name).by_language()} for name in measures],
             "heads": heads,
         }
 
@@ -202,8 +201,8 @@ def _read_sample(
         return None, _UNREADABLE
     try:
         return encode_examples(bundle.task, with_targets(bundle, examples)), None
-    except LensError as error:
-        return None, Message(str(error), "没有可用的文本：全部为空，或超过模型的最大长度。请缩短文本，或换用其他文本。")
+    except LensError:
+        return None, no_text(bundle.task)
 
 
 def _observe(
@@ -233,7 +232,7 @@ def _importances(
             found = gradient_importance(bundle.task, sample, stages.part(1.0, len(sample.plans)))
     except (DataError, RecipeError):
         return {}
-    return {one.head: one for one in found}
+    return {importance.head: importance for importance in found}
 
 
 def _nearest(similarities: Sequence[Similarity]) -> dict[str, tuple[tuple[str, float], ...]]:

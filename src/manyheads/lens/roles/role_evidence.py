@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from manyheads.lens.roles.role_assignment import MIN_CASES, RoleCard, as_displayed, rule_of
-from manyheads.lens.roles.statistic_names import statistic_names
+from manyheads.lens.roles.role_names import statistic_name
 
 _N_NEAR_MISSES = 4
 
@@ -15,7 +15,11 @@ def role_evidence(card: RoleCard) -> list[dict[str, Any]]:
     margins = {name: margin for name, margin in _margins(card).items() if name not in decisive}
     nearest = sorted(margins, key=lambda name: -margins[name])[:_N_NEAR_MISSES]
     return [
-        {"id": name, "names": statistic_names(name)._asdict(), **asdict(as_displayed(name, card.statistics[name])[1])}
+        {
+            "id": name,
+            "names": statistic_name(name).by_language(),
+            **asdict(as_displayed(name, card.statistics[name])[1]),
+        }
         for name in [*decisive, *nearest]
     ]
 

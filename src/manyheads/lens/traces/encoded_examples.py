@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from manyheads.corpora import Relation, Rendering
 from manyheads.errors import LensError
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.tasks import Task
 from manyheads.tasks.lens_examples import Example
 from manyheads.text.tokens.tokenizer import BOS, EOS, METASPACE, Token, Tokenizer
@@ -94,21 +94,24 @@ def pool_to_words(weights: Floats, queries: Floats, keys: Floats) -> Floats:
     return np.asarray(mean.T @ weights @ keys)
 
 
+def no_text(task: Task) -> Message:
+    """Why `encode_examples` refuses texts none of which the model can read."""
+    return Message(
+        "There is no text to observe heads on: every text is empty, or longer than the {max_length:,} positions of "
+        "this model. Split the texts, or give others.",
+        max_length=task.model.settings.max_length,
+    )
+
+
 def encode_examples(task: Task, examples: Iterable[Example]) -> EncodedSample:
     """Encode examples as the task's model reads them; skip those that are too long, and cut long documents."""
     examples = list(examples)
     texts = [rendering.text for example in examples for rendering in example.texts]
     tokens = iter(task.lens_examples.tokenize(task, texts))
-    encoded = [_encode(task, example, [next(tokens) for _ in example.texts]) for example in examples]
-    kept = [one for one in encoded if one is not None]
+    encoded = [_encode(task, example, [next(tokens) for rendering in example.texts]) for example in examples]
+    kept = [example for example in encoded if example is not None]
     if not kept:
-        raise LensError(
-            _(
-                "There is no text to observe heads on: every text is empty, or longer than the {max_length:,} "
-                "positions of this model. Split the texts, or give others.",
-                max_length=task.model.settings.max_length,
-            )
-        )
+        raise LensError(str(no_text(task)))
     return EncodedSample(_with_rare_tokens(kept), len(encoded) - len(kept))
 
 

@@ -83,16 +83,16 @@ def read_gold(task: Task, files: Sequence[Path], count: int = SAMPLE, *, lower: 
         if not task.model.settings.has_encoder or not task.model.settings.has_decoder:
             raise LensError(
                 _(
-                    "{alignment_files}: gold alignments need a model with cross-attention; this model has none.",
-                    alignment_files=alignment_files[0],
+                    "{file}: gold alignments need a model with cross-attention; this model has none.",
+                    file=alignment_files[0],
                 )
             )
         if len(alignment_files) not in (2, 3):
             raise LensError(
                 _(
-                    "{alignment_files}: give gold alignments as source words, target words and links, or as words "
+                    "{files}: give gold alignments as source words, target words and links, or as words "
                     "(source ||| target) and links; give trees as .conllu files.",
-                    alignment_files=", ".join(map(str, alignment_files)),
+                    files=", ".join(map(str, alignment_files)),
                 )
             )
         pairs = read_alignments(alignment_files[:-1], alignment_files[-1])

@@ -107,7 +107,7 @@ class Trace:
     difference: float = 0.0  # the largest from the fused path; relative where values exceed 1
 
     def __repr__(self) -> str:
-        text, answer = (shorten(one, _REPR_CHARACTERS) for one in (self.model_input.text, self.model_input.answer))
+        text, answer = (shorten(part, _REPR_CHARACTERS) for part in (self.model_input.text, self.model_input.answer))
         written = f" → {answer!r}" if answer else ""
         return f"Trace({text!r}{written}, {len(self.attentions)} attentions, {len(self.heads)} heads)"
 
@@ -166,10 +166,10 @@ class Trace:
         if not 0 <= head.number < traced.n_heads:
             raise LensError(
                 _(
-                    "There is no head {head}: {attention} has heads 0 to {n_heads}.",
+                    "There is no head {head}: {attention} has heads 0 to {last}.",
                     head=head,
                     attention=head.attention,
-                    n_heads=traced.n_heads - 1,
+                    last=traced.n_heads - 1,
                 )
             )
         return traced, head.number
@@ -239,10 +239,10 @@ def _compare(where: str, ours: Tensor, theirs: Tensor) -> float:
         raise LensError(
             _(
                 "The trace is not what the model computes: {where} differ by {difference:.1e}, more than "
-                "{MAX_DIFFERENCE:.0e}. Possible causes: weights in half precision, gates, or weights that are NaN.",
+                "{most:.0e}. Possible causes: weights in half precision, gates, or weights that are NaN.",
                 where=where,
                 difference=difference,
-                MAX_DIFFERENCE=MAX_DIFFERENCE,
+                most=MAX_DIFFERENCE,
             )
         )
     return difference

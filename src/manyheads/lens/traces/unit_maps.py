@@ -113,8 +113,8 @@ def make_unit_map(
     values = pool_queries @ of_tokens[: pool_queries.shape[1], : pool_keys.shape[1]].astype(np.float64) @ pool_keys.T
     masked = np.zeros(values.shape, dtype=np.bool_)
     if head.attention.startswith("decoder") and query_side == key_side:
-        last = np.array([max(position for position, _ in one.parts) for one in queries])
-        first = np.array([min(position for position, _ in one.parts) for one in keys])
+        last = np.array([max(position for position, _ in unit.parts) for unit in queries])
+        first = np.array([min(position for position, _ in unit.parts) for unit in keys])
         masked = first[None, :] > last[:, None]
     return UnitMap(
         head=head,
@@ -155,14 +155,14 @@ def sides_of_trace(maps: Maps) -> Sides:
 def readable_units(side: Side, unit: UnitName) -> tuple[Unit, ...]:
     """Return the units of a side; the bytes of one character, which nobody can read, are one unit."""
     merged: list[Unit] = []
-    for (kind, start, end), same in groupby(side.units(unit), key=lambda one: (one.kind, one.start, one.end)):
+    for (kind, start, end), same in groupby(side.units(unit), key=lambda each: (each.kind, each.start, each.end)):
         group = list(same)
         if kind == "byte" and start < end:
-            parts = tuple(part for one in group for part in one.parts)
+            parts = tuple(part for each in group for part in each.parts)
             merged.append(Unit(side.text[start:end], start, end, "text", parts))
         else:
             merged += group
-    return tuple(replace(one, text=_label(one.text)) for one in merged)
+    return tuple(replace(unit, text=_label(unit.text)) for unit in merged)
 
 
 def _label(text: str) -> str:

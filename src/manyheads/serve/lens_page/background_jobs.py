@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyheads.errors import ManyheadsError
+from manyheads.language import LANGUAGES, Language
+from manyheads.messages import Message
 
 logger = logging.getLogger(__name__)
 _SECONDS_TO_STOP = 3.0
@@ -24,7 +26,7 @@ class Job:
     state: str = "running"  # running, ready or failed
     done: float = 0.0
     result: Any = None
-    message: dict[str, str] | None = None
+    message: dict[Language, str] | None = None
 
 
 class BackgroundJobs:
@@ -63,7 +65,7 @@ class BackgroundJobs:
             except _StoppedError:
                 return
             except ManyheadsError as error:
-                job.message, job.state = {"en": str(error), "zh": str(error)}, "failed"
+                job.message, job.state = dict.fromkeys(LANGUAGES, str(error)), "failed"
             except Exception as error:  # a bug must not leave the page waiting for ever
                 job.message = _bug(error)
                 job.state = "failed"
@@ -74,14 +76,11 @@ class BackgroundJobs:
         job.done = done
 
 
-def _bug(error: Exception) -> dict[str, str]:
+def _bug(error: Exception) -> dict[Language, str]:
     """Log where an error was raised, but show its type only: the message may contain a path, or somebody's text."""
     name = type(error).__name__
     logger.error("A bug in manyheads: %s at\n%s", name, "".join(traceback.format_tb(error.__traceback__)))
-    return {
-        "en": f"This is a bug in manyheads: {name}. The terminal shows where.",
-        "zh": f"这是 manyheads 的一个错误：{name}。出错位置见终端。",
-    }
+    return Message("This is a bug in manyheads: {error}. The terminal shows where.", error=name).by_language()
 
 
 class _StoppedError(Exception):

@@ -10,12 +10,12 @@ from typing import Any
 
 from manyheads.lens.heads import Head, find_heads
 from manyheads.lens.roles.head_survey import HeadEffect, HeadSurvey, head_effect, survey_heads
-from manyheads.lens.roles.role_names import role_color, role_names
+from manyheads.lens.roles.role_names import role_color, role_message
 from manyheads.lens.roles.timeline import TimelineEntry, iterate_timeline
 from manyheads.messages import Message
 from manyheads.serve.lens_page.background_jobs import BackgroundJobs, Job
+from manyheads.serve.lens_page.lens_model import LensModel
 from manyheads.serve.lens_page.lens_session import LensSession
-from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 
 _RUNNING_SURVEY = {"n_texts": 0, "measures": [], "heads": []}
 _PRIVATE = Message(
@@ -94,7 +94,7 @@ class HeadJobs:
 
         return self._jobs.submit(f"survey {bundle}", work)
 
-    def _check(self, bundle: str, head: Head) -> OpenedBundle:
+    def _check(self, bundle: str, head: Head) -> LensModel:
         opened = self._session.opened(bundle)
         find_heads(opened.bundle.task.model, [head])
         return opened
@@ -102,7 +102,7 @@ class HeadJobs:
 
 def survey_for_page(bundle: str, survey: HeadSurvey) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a survey and the examples of each head as a saved page stores them."""
-    examples = {one.card.head: survey.examples_json(one.card.head) for one in survey.heads}
+    examples = {head.card.head: survey.examples_json(head.card.head) for head in survey.heads}
     return {bundle: survey.to_json()}, examples
 
 
@@ -110,9 +110,7 @@ def _timeline_json(entries: Sequence[TimelineEntry]) -> dict[str, Any]:
     """Return the entries, with the name and the color of every role that occurs in them."""
     names = dict.fromkeys(role for entry in entries for role in entry.roles.values())
     return {
-        "roles": {
-            name: {"names": Message(*role_names(name)).by_language(), "color": role_color(name)} for name in names
-        },
+        "roles": {name: {"names": role_message(name).by_language(), "color": role_color(name)} for name in names},
         "entries": [asdict(entry) for entry in entries],
     }
 

@@ -189,7 +189,7 @@ def _field(body: dict[str, Any], name: str, kind: type, *default: Any) -> Any:
     if value is None and default:
         return default[0]
     if isinstance(value, bool) or not isinstance(value, kind):
-        raise ProblemError(422, _("{name} must be of type {name_2}.", name=name, name_2=kind.__name__))
+        raise ProblemError(422, _("{name} must be of type {type}.", name=name, type=kind.__name__))
     return value
 
 
@@ -236,4 +236,5 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    return problem(500, f"This is a bug in manyheads: {type(error).__name__}. The terminal shows where.")
+    name = type(error).__name__
+    return problem(500, _("This is a bug in manyheads: {error}. The terminal shows where.", error=name))

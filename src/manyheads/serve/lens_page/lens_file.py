@@ -19,8 +19,8 @@ from manyheads.bundle import Bundle
 from manyheads.errors import LensError
 from manyheads.language import Language
 from manyheads.lens.heads import Head
+from manyheads.serve.lens_page.lens_model import LensModel
 from manyheads.serve.lens_page.lens_session import VERSION, LensSession, TracedText, TraceRequest
-from manyheads.serve.lens_page.opened_bundle import OpenedBundle
 from manyheads.serve.static_files import file_names, read_page, read_static, script_json
 
 _SECONDS = 20.0  # for ablations, of each text
@@ -37,7 +37,7 @@ def lens_page(
     bundle: Bundle, texts: Sequence[str], *, path: Path | None = None, survey: dict[str, Any] | None = None
 ) -> str:
     """Return the page of some texts of a bundle; `path` gives the bundle its name on the page."""
-    session = LensSession([OpenedBundle("a", path or Path("bundle"), bundle)])
+    session = LensSession([LensModel("a", path or Path("bundle"), bundle)])
     traced = [session.trace(TraceRequest("a", text)) for text in texts]
     return page_of(session, traced, surveys={} if survey is None else {"a": survey})
 
@@ -58,7 +58,7 @@ def page_of(
     `state` is the address of the page that is saved, without its #: the file opens in the same state.
     """
     off = [head for heads in parse_qs(state).get("off", []) for head in heads.split(",")]
-    bundles = dict.fromkeys(one.request.bundle for one in traced)
+    bundles = dict.fromkeys(text.request.bundle for text in traced)
     data: dict[str, Any] = {
         "model": {
             "version": VERSION,
@@ -66,30 +66,30 @@ def page_of(
                 {**session.opened(id).describe(is_live=False), "examples": _texts_of(traced, id)} for id in bundles
             ],
         },
-        "traces": [one.view for one in traced],
-        "maps": {one.view["id"]: _maps(one) for one in traced},
+        "traces": [text.view for text in traced],
+        "maps": {text.view["id"]: _maps(text) for text in traced},
         "importance": {},
         "ablations": {},
         "walks": {},
         "survey": surveys or {},
         "examples": examples or {},
     }
-    for number, one in enumerate(traced):
-        id = one.view["id"]
+    for number, text in enumerate(traced):
+        id = text.view["id"]
         if (importance := _importance(session, id, seconds)) is not None:
             data["importance"][id] = importance
-        data["walks"][id] = dict(_walks(session, one))
+        data["walks"][id] = dict(_walks(session, text))
 
         def report(done: float, number: int = number) -> None:
             progress((number + done) / len(traced))
 
-        data["ablations"][id] = _ablations(session, one, importance, off, seconds, report)
+        data["ablations"][id] = _ablations(session, text, importance, off, seconds, report)
     progress(1.0)
     return _html(data, language, state)
 
 
 def _texts_of(traced: Sequence[TracedText], bundle: str) -> list[str]:
-    return list(dict.fromkeys(one.request.text for one in traced if one.request.bundle == bundle))
+    return list(dict.fromkeys(text.request.text for text in traced if text.request.bundle == bundle))
 
 
 def _maps(traced: TracedText) -> dict[str, Any]:
@@ -108,15 +108,18 @@ def _walks(session: LensSession, traced: TracedText) -> Iterator[tuple[str, dict
     """Yield the numbers of every row of every head; nothing if they would make the file too large."""
     attentions = traced.view["attentions"]
     widths = {
-        one["name"]: 4 * one["head_width"] + one["value_width"]
-        for one in session.opened(traced.request.bundle).describe(is_live=False)["attentions"]
+        attention["name"]: 4 * attention["head_width"] + attention["value_width"]
+        for attention in session.opened(traced.request.bundle).describe(is_live=False)["attentions"]
     }
-    n_numbers = sum(one["n_heads"] * one["n_queries"] * one["n_keys"] * widths[one["name"]] for one in attentions)
+    n_numbers = sum(
+        attention["n_heads"] * attention["n_queries"] * attention["n_keys"] * widths[attention["name"]]
+        for attention in attentions
+    )
     if n_numbers > _MAX_WALK_NUMBERS:
         return
-    for one in attentions:
-        for row in session.walk_rows(traced.view["id"], one["name"]):
-            yield f"{one['name']}/{row['head']}/{row['query']}", _rounded(row)
+    for attention in attentions:
+        for row in session.walk_rows(traced.view["id"], attention["name"]):
+            yield f"{attention['name']}/{row['head']}/{row['query']}", _rounded(row)
 
 
 def _importance(session: LensSession, trace_id: str, seconds: float) -> dict[str, Any] | None:
@@ -139,10 +142,13 @@ def _ablations(
 
     These are the heads that are off now, each head, each attention and the k most important heads.
     """
-    attentions = [[f"{one['name']}/{number}" for number in range(one["n_heads"])] for one in traced.view["attentions"]]
+    attentions = [
+        [f"{attention['name']}/{number}" for number in range(attention["n_heads"])]
+        for attention in traced.view["attentions"]
+    ]
     heads = [head for own in attentions for head in own]
     if importance is not None:
-        heads = [one["head"] for one in sorted(importance["heads"], key=lambda one: -one["change"])]
+        heads = [head["head"] for head in sorted(importance["heads"], key=lambda head: -head["change"])]
     head_sets = [
         *([list(off)] if off and set(off) <= set(heads) else []),
         *([head] for head in heads),

@@ -24,8 +24,8 @@ from manyheads.lens.traces.answered_text import answer_text
 from manyheads.lens.traces.display_units import Side, Sides, UnitName, sides_of
 from manyheads.lens.traces.head_maps import AttentionMaps, HeadMaps, head_maps
 from manyheads.lens.traces.unit_maps import MapKind
-from manyheads.messages import _
-from manyheads.serve.lens_page.opened_bundle import MAX_CHARACTERS, OpenedBundle, attention_place
+from manyheads.messages import Message, _
+from manyheads.serve.lens_page.lens_model import MAX_CHARACTERS, LensModel, attention_place
 from manyheads.serve.service.problems import ProblemError
 from manyheads.tasks import ModelInput, Task
 from manyheads.tasks.lens_output import LensOutput
@@ -36,10 +36,7 @@ _MAX_BYTES = 1_500_000_000  # of the maps in memory
 _MAX_TEXTS = 64
 _MAX_REQUESTS = 4096
 _MAX_SECONDS = 60.0  # of a measurement of every head
-_DELETED = {
-    "en": "The folder of this bundle was deleted. The page goes on with the copy in memory.",
-    "zh": "模型包所在的文件夹已被删除，页面继续使用内存中的副本。",
-}
+_DELETED = Message("The folder of this bundle was deleted. The page goes on with the copy in memory.")
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class LensSession:
     every time.
     """
 
-    def __init__(self, bundles: Sequence[OpenedBundle], secret: bytes = b"") -> None:
+    def __init__(self, bundles: Sequence[LensModel], secret: bytes = b"") -> None:
         self._secret = secret
         self.bundles = {opened.id: opened for opened in bundles}
         self._traced: OrderedDict[str, TracedText] = OrderedDict()
@@ -85,7 +82,7 @@ class LensSession:
         """Return the models."""
         return {"version": VERSION, "bundles": [opened.describe() for opened in self.bundles.values()]}
 
-    def opened(self, id: str) -> OpenedBundle:
+    def opened(self, id: str) -> LensModel:
         """Return a bundle by its id."""
         if id not in self.bundles:
             raise ProblemError(
@@ -107,7 +104,7 @@ class LensSession:
             self._requests[id] = request
             self._traced[id] = traced
             while len(self._traced) > 1 and (
-                len(self._traced) > _MAX_TEXTS or sum(one.maps.n_bytes for one in self._traced.values()) > _MAX_BYTES
+                len(self._traced) > _MAX_TEXTS or sum(text.maps.n_bytes for text in self._traced.values()) > _MAX_BYTES
             ):
                 self._traced.popitem(last=False)
             while len(self._requests) > _MAX_REQUESTS:
@@ -125,7 +122,7 @@ class LensSession:
     def ablate(self, trace_id: str, heads: Sequence[str]) -> dict[str, Any]:
         """Return the answer without some heads."""
 
-        def compute(traced: TracedText, task: Task, opened: OpenedBundle) -> dict[str, Any]:
+        def compute(traced: TracedText, task: Task, opened: LensModel) -> dict[str, Any]:
             found = find_heads(task.model, heads)
             ablation = ablate_text(task, traced.model_input, found, opened.decode, opened.aligner)
             return {"trace": trace_id, "heads": [str(head) for head in found], **ablation.to_json()}
@@ -135,7 +132,7 @@ class LensSession:
     def importance(self, trace_id: str, seconds: float = _MAX_SECONDS) -> dict[str, Any]:
         """Return how much log-probability the answer loses without each head."""
 
-        def compute(traced: TracedText, task: Task, opened: OpenedBundle) -> dict[str, Any]:
+        def compute(traced: TracedText, task: Task, opened: LensModel) -> dict[str, Any]:
             changes = text_importance(task, traced.model_input, _deadline(seconds))
             heads = [{"head": str(head), "change": change} for head, change in changes]
             return {"trace": trace_id, "unit": "nats", "heads": heads}
@@ -145,7 +142,7 @@ class LensSession:
     def contrast(self, trace_id: str, position: int, instead: int | str) -> dict[str, Any]:
         """Return which heads make the model choose one token or label instead of another."""
 
-        def compute(traced: TracedText, task: Task, opened: OpenedBundle) -> dict[str, Any]:
+        def compute(traced: TracedText, task: Task, opened: LensModel) -> dict[str, Any]:
             return contrast_heads(task, traced.model_input, position, instead, _deadline(_MAX_SECONDS)).to_json()
 
         return self._with_model(trace_id, compute, takes_long=True)
@@ -153,7 +150,7 @@ class LensSession:
     def walk(self, trace_id: str, head: Head, query: int) -> dict[str, Any]:
         """Return every number of one row of one head."""
 
-        def compute(traced: TracedText, task: Task, opened: OpenedBundle) -> dict[str, Any]:
+        def compute(traced: TracedText, task: Task, opened: LensModel) -> dict[str, Any]:
             return asdict(walk_row(task, traced.model_input, head, query))
 
         return self._with_model(trace_id, compute)
@@ -190,7 +187,7 @@ class LensSession:
     def _with_model(
         self,
         trace_id: str,
-        compute: Callable[[TracedText, Task, OpenedBundle], dict[str, Any]],
+        compute: Callable[[TracedText, Task, LensModel], dict[str, Any]],
         *,
         takes_long: bool = False,
     ) -> dict[str, Any]:
@@ -217,7 +214,7 @@ def _deadline(seconds: float) -> Callable[[float], None]:
     return check
 
 
-def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
+def _trace(opened: LensModel, request: TraceRequest, id: str) -> TracedText:
     task = opened.task_at(request.step)
     _check(opened, request)
     answered = answer_text(task, request.text, opened.decode, request.answer)
@@ -237,21 +234,22 @@ def _trace(opened: OpenedBundle, request: TraceRequest, id: str) -> TracedText:
         output = opened.aligner.align_output(model_input.text, output)
     sides = sides_of(model_input, task.tokenizer)
     view = _view(id, request, sides, model_input, maps, output, task.answer_form)
-    view["notes"] += [note._asdict() for note in answered.notes] + ([_DELETED] if opened.is_deleted else [])
+    notes = [*answered.notes, *([_DELETED] if opened.is_deleted else [])]
+    view["notes"] += [note.by_language() for note in notes]
     return TracedText(request, model_input, maps, view)
 
 
-def _check(opened: OpenedBundle, request: TraceRequest) -> None:
+def _check(opened: LensModel, request: TraceRequest) -> None:
     if not request.text.strip():
         raise DataError(_("The text is empty. Type a sentence."))
-    for what, text in (("text", request.text), ("answer", request.answer or "")):
+    for what, text in ((_("text"), request.text), (_("answer"), request.answer or "")):
         if len(text) > MAX_CHARACTERS:
             raise DataError(
                 _(
-                    "The {what} has {n_text:,} characters; at most {MAX_CHARACTERS:,} are shown. Shorten it.",
+                    "The {what} has {n_characters:,} characters; at most {most:,} are shown. Shorten it.",
                     what=what,
-                    n_text=len(text),
-                    MAX_CHARACTERS=MAX_CHARACTERS,
+                    n_characters=len(text),
+                    most=MAX_CHARACTERS,
                 )
             )
     if request.answer is not None and not opened.bundle.task.model.settings.has_decoder:
@@ -270,7 +268,7 @@ def _view(
         "step": request.step,
         "answer_form": form,
         "sides": asdict(sides),
-        "attentions": [_attention_view(name, one, sides) for name, one in maps.attentions.items()],
+        "attentions": [_attention_view(name, attention, sides) for name, attention in maps.attentions.items()],
         "notes": content.pop("notes"),
         "output": content,
     }

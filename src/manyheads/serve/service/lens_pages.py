@@ -57,13 +57,13 @@ class LensPages:
     def _open(self, name: str) -> ASGIApp:
         from manyheads.errors import ManyheadsError
         from manyheads.serve.lens_page.lens_app import make_app
+        from manyheads.serve.lens_page.lens_model import LensModel
         from manyheads.serve.lens_page.lens_session import LensSession
-        from manyheads.serve.lens_page.opened_bundle import OpenedBundle
         from manyheads.serve.private_data import without_path
 
         path, settings = Path(self.service.pool.folders[name]), self.service.settings
         try:
-            opened = OpenedBundle.open_served(path, name, share_examples=settings.share_examples)
+            opened = LensModel.open_served(path, name, share_examples=settings.share_examples)
         except (ManyheadsError, OSError) as error:
             raise ProblemError(503, without_path(error, path, name)) from None
         # With a secret of its own, nobody can find out by an id whether somebody else has sent a text.

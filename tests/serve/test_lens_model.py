@@ -10,7 +10,7 @@ import torch
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.run import Recipe
-from manyheads.serve.lens_page.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page.lens_model import LensModel
 from manyheads.settings import to_table
 from manyheads.tasks import TASKS
 
@@ -18,7 +18,7 @@ from tasks.small import make_task
 
 
 @cache
-def opened(kind: str, language: str) -> OpenedBundle:
+def opened(kind: str, language: str) -> LensModel:
     """Return an untrained bundle of the built-in corpus, opened."""
     task_type = TASKS[kind]
     settings = task_type.settings_type()
@@ -27,7 +27,7 @@ def opened(kind: str, language: str) -> OpenedBundle:
     with torch.random.fork_rng(devices=[]):
         task = make_task(task_type, settings, rows, **shape)
     recipe = Recipe.from_table({"data": {"builtin": language, "builtin_rows": 1000}, "task": {"kind": kind}})
-    return OpenedBundle("a", Path(kind), Bundle(task, DecodeSettings(), to_table(recipe)))
+    return LensModel("a", Path(kind), Bundle(task, DecodeSettings(), to_table(recipe)))
 
 
 def test_the_description_says_what_an_answer_is() -> None:

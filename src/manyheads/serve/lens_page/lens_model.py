@@ -1,4 +1,4 @@
-"""`OpenedBundle`: a bundle that the lens works with, its name, its snapshots, and a lock.
+"""`LensModel`: a model that the lens page shows: its bundle, its name, its snapshots, and a lock.
 
 Gates are set on the module of a model, so only one request at a time may use a model. Work in the background uses a
 copy of its own, which leaves the page responsive.
@@ -30,7 +30,7 @@ _MAX_EXAMPLE = 160  # characters of a suggested text
 
 
 @dataclass
-class OpenedBundle:
+class LensModel:
     """A loaded bundle and what belongs to it."""
 
     id: str  # "a", or "b" for the second of two
@@ -44,12 +44,12 @@ class OpenedBundle:
     _at_step: tuple[int, Task] | None = None  # the snapshot that was used last
 
     @classmethod
-    def open(cls, path: Path, id: str = "a", valid: Sequence[Path] = (), texts: Sequence[str] = ()) -> "OpenedBundle":
+    def open(cls, path: Path, id: str = "a", valid: Sequence[Path] = (), texts: Sequence[str] = ()) -> "LensModel":
         """Load a bundle."""
         return cls(id, path.resolve(), load(path, engine="torch"), valid, texts)
 
     @classmethod
-    def open_served(cls, path: Path, name: str, *, share_examples: bool) -> "OpenedBundle":
+    def open_served(cls, path: Path, name: str, *, share_examples: bool) -> "LensModel":
         """Load a bundle for the visitors of a server."""
         bundle = load_served(path, share_examples=share_examples, engine="torch")
         return cls("a", path, bundle, served_as=name, is_private=not share_examples)
@@ -75,7 +75,7 @@ class OpenedBundle:
         return _copied(self.bundle)
 
     @cached_property
-    def measured(self) -> "OpenedBundle":
+    def measured(self) -> "LensModel":
         """A third copy, for measurements of every head that take long: the page can be used meanwhile."""
         return replace(self, bundle=_copied(self.bundle), lock=threading.RLock(), _at_step=None)
 
