@@ -133,7 +133,7 @@ class Classify(LabelingTask):
         labels = sorted(counts)
         refuse_many_labels(labels, MAX_LABELS)
         if len(labels) < 2 and not (settings.multi_label and labels):
-            reason = f"every row has the label “{labels[0]}”" if labels else "no row has a label"
+            reason = _("every row has the label “{label}”", label=labels[0]) if labels else _("no row has a label")
             raise DataError(
                 _("Nothing to classify: {reason}. Give rows with at least two different labels.", reason=reason)
             )

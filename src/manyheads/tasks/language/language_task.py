@@ -102,7 +102,7 @@ class Language(DocumentTask, GenerativeTask):
 
     def training_task(self, data: TrainingData) -> LanguageTrainingTask:
         """The task as the training loop sees it."""
-        refuse_sampling(data, "a language model")
+        refuse_sampling(data, _("a language model"))
         return LanguageTrainingTask(self.model, self.tokenizer, data)
 
     @property

@@ -313,7 +313,7 @@ class Seq2Seq(PairTask):
         model_input = ModelInput(text, source=source, target=(special_token(self.tokenizer, BOS),))
         if answer is None:
             return model_input
-        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, "The answer")
+        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, _("The answer"))
         return replace(
             model_input,
             answer=answer,
@@ -379,9 +379,9 @@ class Seq2Seq(PairTask):
         if len(ids) > self.limit:
             raise DataError(
                 _(
-                    "{where} has {n_ids:,} tokens; this model reads at most {limit:,}. Split it up.",
+                    "{where} has {n_tokens:,} tokens; this model reads at most {limit:,}. Split it up.",
                     where=where,
-                    n_ids=len(ids),
+                    n_tokens=len(ids),
                     limit=self.limit,
                 )
             )
@@ -408,7 +408,7 @@ class Seq2Seq(PairTask):
         flat = [parts[index][number] for index, number in rows]
         encoded = self.tokenizer.encode_batch([part.source for part in flat])
         for (index, _text), ids in zip(rows, encoded, strict=True):
-            self._refuse_long(ids, f"text {first + index + 1}")
+            self._refuse_long(ids, _("text {number}", number=first + index + 1))
         n_pending = [len(own) for own in parts]
         progress(n_pending.count(0))
 
