@@ -33,7 +33,7 @@ class Noun:
     plural: Message
 
 
-ANSWER = Noun(Message("answer"), Message("answers"))
+ANSWER = Noun(Message("prediction"), Message("predictions"))
 LABEL = Noun(Message("label"), Message("labels"))
 INTENT = Noun(Message("intent"), Message("intents"))
 ENTITY_TYPE = Noun(Message("type"), Message("types"))
