@@ -134,7 +134,7 @@ class Column:
     def has_as_many_words(self, other: "Column") -> bool:
         """Whether nearly every value has the same number of words as the other column's."""
         rows = list(zip(self.values, other.values, strict=True))
-        return sum(len(one.split()) == len(two.split()) for one, two in rows) >= _NEARLY_ALL * len(rows)
+        return sum(len(text.split()) == len(other_text.split()) for text, other_text in rows) >= _NEARLY_ALL * len(rows)
 
     @cached_property
     def separator(self) -> str:

@@ -264,7 +264,7 @@ class Seq2SeqInit(TaskInit):
         if not settings.consistency:
             return (task,)
         both = (replace(settings, consistency=0.0), replace(settings, consistency_after=0))
-        return tuple(type(task).restore(task.model, task.tokenizer, one, task.metadata()) for one in both)
+        return tuple(type(task).restore(task.model, task.tokenizer, phase, task.metadata()) for phase in both)
 
     def scoring_seconds(
         self, task: "Task", survey: Survey, decode: DecodeSettings, timer: Timer

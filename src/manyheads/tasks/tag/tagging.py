@@ -279,7 +279,7 @@ class TagProbe:
             answer=found.line(),
             labels=tuple(LabelChoice(name, probability) for name, probability in found.probabilities.items()),
             ngram_share=None if self.task.linear is None else self.task.baseline_share([row]),
-            spans=tuple(LabeledSpan(one.start, one.end, one.label, one.probability) for one in found.spans),
+            spans=tuple(LabeledSpan(span.start, span.end, span.label, span.probability) for span in found.spans),
             log_probability=float(self.log_probabilities(1)[0]),
         )
 
