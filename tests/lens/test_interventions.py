@@ -105,7 +105,7 @@ def test_the_model_is_left_as_it_was_after_an_error(monkeypatch: pytest.MonkeyPa
         assert set(outer.values()) == {None}
     for function in (lambda: text_importance(task, model_input), lambda: contrast_heads(task, model_input, 0, 7)):
         with monkeypatch.context() as patch:
-            patch.setattr("manyheads.tasks.written_lens.WriterProbe._hidden", fail_when_gated(task))
+            patch.setattr("manyheads.tasks.lens_output.WriterProbe._hidden", fail_when_gated(task))
             with pytest.raises(RuntimeError, match="stop"):
                 function()
         assert is_untouched(task)

@@ -58,9 +58,9 @@ def test_best_penalty_and_the_usual_one_where_scores_do_not_tell(n_correct: tupl
     assert choice.value == found == chosen
     assert (choice.metric, choice.n_rows) == ("BLEU", 400)
     assert choice.scores == {f"{alpha:g}": n / 4 for alpha, n in zip(GRID, n_correct, strict=True)}
-    assert choice.describe().en.startswith(f"length penalty {chosen:g}, chosen by BLEU on 400 validation rows")
-    assert f"0.2: {n_correct[0] / 4:.1f}" in choice.describe().en
-    assert choice.describe().zh.startswith(f"长度惩罚 {chosen:g}，在 400 条验证数据上")
+    assert str(choice.describe()).startswith(f"length penalty {chosen:g}, chosen by BLEU on 400 validation rows")
+    assert f"0.2: {n_correct[0] / 4:.1f}" in str(choice.describe())
+    assert choice.describe().by_language()["zh"].startswith(f"长度惩罚 {chosen:g}，在 400 条验证数据上")
 
 
 def test_what_is_set_is_not_chosen() -> None:

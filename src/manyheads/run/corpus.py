@@ -127,9 +127,7 @@ class Corpus:
         try:
             return {file: sha256_of(Path(file)) for files in sets for file in files}
         except OSError as error:
-            raise DataError(
-                _("{filename} cannot be read: {strerror}.", filename=error.filename, strerror=error.strerror)
-            ) from None
+            raise DataError(_("{file} cannot be read: {reason}.", file=error.filename, reason=error.strerror)) from None
 
     def key(self, digests: Mapping[str, str]) -> str:
         """Return the cache key of the cleaned text: it depends on the contents of the files, not on their paths."""
@@ -207,9 +205,9 @@ class Corpus:
         if len(folds) < self.data.folds:
             raise DataError(
                 _(
-                    "There are {n_folds} different rows, too few for {folds} folds. Use fewer folds.",
-                    n_folds=len(folds),
-                    folds=self.data.folds,
+                    "There are {n_rows} different rows, too few for {n_folds} folds. Use fewer folds.",
+                    n_rows=len(folds),
+                    n_folds=self.data.folds,
                 )
             )
         return [row for row, fold in folds.items() if fold == self.data.fold]

@@ -16,7 +16,7 @@ import torch
 
 from manyheads.data.corpus_cache import content_key
 from manyheads.errors import DataError, ManyheadsError, RecipeError
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.run.corpus import Corpus
 from manyheads.run.preparation import read_prepared
 from manyheads.run.recipe import Recipe
@@ -28,10 +28,10 @@ from manyheads.training import ProcessGroup
 
 _START = "start"
 _WHAT = {
-    "recipe": "another recipe",
-    "data": "other data",
-    "manyheads": "another version of manyheads",
-    "torch": "another version of PyTorch",
+    "recipe": Message("another recipe"),
+    "data": Message("other data"),
+    "manyheads": Message("another version of manyheads"),
+    "torch": Message("another version of PyTorch"),
 }
 
 
@@ -65,12 +65,12 @@ def _read(recipe: Recipe, path: Path) -> Any:
     except (DataError, OSError) as error:
         raise DataError(
             _(
-                "what process 0 prepared cannot be read on {gethostname} ({error}). All machines need the run "
-                "folder, {absolute}, and the cache (MANYHEADS_CACHE) at the same paths, on a filesystem that they "
+                "what process 0 prepared cannot be read on {host} ({error}). All machines need the run "
+                "folder, {folder}, and the cache (MANYHEADS_CACHE) at the same paths, on a filesystem that they "
                 "share.",
-                gethostname=socket.gethostname(),
+                host=socket.gethostname(),
                 error=error,
-                absolute=path.absolute(),
+                folder=path.absolute(),
             )
         ) from None
 
@@ -99,26 +99,26 @@ def check_same_everywhere(recipe: Recipe, group: ProcessGroup) -> None:
         if "error" in message:
             raise DataError(
                 _(
-                    "Process {rank} of {size} (on {message}): {message_2}",
+                    "Process {rank} of {size} (on {host}): {error}",
                     rank=rank,
                     size=group.size,
-                    message=message["host"],
-                    message_2=message["error"],
+                    host=message["host"],
+                    error=message["error"],
                 )
             )
     for rank, message in enumerate(messages):
         different = [
-            _WHAT[key] + _versions(key, message, messages[0]) for key in _WHAT if message[key] != messages[0][key]
+            str(_WHAT[key]) + _versions(key, message, messages[0]) for key in _WHAT if message[key] != messages[0][key]
         ]
         if different:
             raise RecipeError(
                 _(
-                    "Process {rank} of {size} (on {message}) has {different} than process 0. Start all processes "
+                    "Process {rank} of {size} (on {host}) has {different} than process 0. Start all processes "
                     "with the same recipe, data and versions.",
                     rank=rank,
                     size=group.size,
-                    message=message["host"],
-                    different=" and ".join(different),
+                    host=message["host"],
+                    different=_(" and ").join(different),
                 )
             )
 
@@ -138,4 +138,6 @@ def _fingerprint(recipe: Recipe) -> dict[str, str]:
 
 
 def _versions(key: str, message: Mapping[str, str], first: Mapping[str, str]) -> str:
-    return f" ({message[key]}, not {first[key]})" if key in ("manyheads", "torch") else ""
+    if key not in ("manyheads", "torch"):
+        return ""
+    return _(" ({version}, not {expected})", version=message[key], expected=first[key])

@@ -22,6 +22,7 @@ from manyheads.data.corpus_cache import Cache, content_key
 from manyheads.data.parallel_encoding import choose_processes
 from manyheads.errors import DataError
 from manyheads.messages import _
+from manyheads.metrics import display_name
 from manyheads.run.corpus import COUNTS, Corpus
 from manyheads.run.events import Stage
 from manyheads.run.recipe import Recipe
@@ -53,7 +54,7 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
     metadata = _read_counts(cache.folder / name)
     counts = sum((Counter(count) for count in metadata["counts"]), Counter[str]())
     if not len(texts):
-        raise DataError(_("There is nothing to train on: {list_counts}.", list_counts=_list_counts(counts)))
+        raise DataError(_("There is nothing to train on: {counts}.", counts=_list_counts(counts)))
     yield from _prepare_tokenizer(recipe, folder, texts)
     tokenizer = Tokenizer.from_file(folder.tokenizer_file)
     name = _ids_name(recipe, tokenizer, name)
@@ -70,7 +71,7 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
     counts.update(_read_counts(cache.folder / name)["counts"])
     encoded = Encoded.open(cache.folder / name, texts)
     if not len(encoded):
-        raise DataError(_("There is nothing to train on: {list_counts}.", list_counts=_list_counts(counts)))
+        raise DataError(_("There is nothing to train on: {counts}.", counts=_list_counts(counts)))
     return PreparedData(tokenizer, encoded, counts, encoded.find_rows(metadata["boundaries"]), warnings)
 
 
@@ -79,7 +80,7 @@ def read_prepared(recipe: Recipe, folder: RunFolder, cache: Cache | None = None)
     cache = cache or Cache.beside(folder.path)
     known = folder.read_data()
     if known is None:
-        raise DataError(_("{data_file} is missing or damaged", data_file=folder.data_file))
+        raise DataError(_("{file} is missing or damaged", file=folder.data_file))
     texts = Texts.open(cache.folder / known["text"])
     tokenizer = Tokenizer.from_file(folder.tokenizer_file)
     encoded = Encoded.open(cache.folder / _ids_name(recipe, tokenizer, known["text"]), texts)
@@ -146,17 +147,17 @@ def _check_same_text(folder: RunFolder, name: str, digests: Mapping[str, str]) -
     if known is None:
         raise DataError(
             _(
-                "{data_file} is missing or damaged, so the text this run was started with is unknown. Restore it, "
+                "{file} is missing or damaged, so the text this run was started with is unknown. Restore it, "
                 "or train into another folder with -o.",
-                data_file=folder.data_file,
+                file=folder.data_file,
             )
         )
     changed = [file for file, digest in digests.items() if known["files"].get(file) != digest]
     if changed:
         raise DataError(
             _(
-                "{changed} changed since this run started. Train into another folder with -o.",
-                changed=", ".join(changed),
+                "{files} changed since this run started. Train into another folder with -o.",
+                files=", ".join(changed),
             )
         )
     raise DataError(
@@ -186,4 +187,4 @@ def _read_counts(entry: Path) -> dict[str, Any]:
 
 
 def _list_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+    return ", ".join(f"{count:,} {display_name(reason)}" for reason, count in counts.items())

@@ -111,7 +111,13 @@ class DataSettings:
         faults = []
         if len(set(self.languages)) < len(self.languages) or not set(self.languages) <= set(LANGUAGES):
             known = ", ".join(LANGUAGES)
-            faults.append(f'data.builtin = {shown(self.builtin)} should be two of {known}, like "en-zh".')
+            faults.append(
+                _(
+                    'data.builtin = {builtin} should be two of {known}, like "en-zh".',
+                    builtin=shown(self.builtin),
+                    known=known,
+                )
+            )
         faults += [
             f"data.builtin and data.{name} are both given. Choose one: the built-in corpus has its own sets."
             for name in ("train", "mix", "valid", "test", *(f"{field}_column" for field in _COLUMNS))
@@ -228,7 +234,13 @@ class Recipe:
         languages = self.task_class.languages(self.task)
         if languages and languages != self.data.languages:
             expected = "-".join(languages)
-            faults.append(f'data.builtin = {shown(self.data.builtin)} does not fit task languages "{expected}".')
+            faults.append(
+                _(
+                    'data.builtin = {builtin} does not fit task languages "{languages}".',
+                    builtin=shown(self.data.builtin),
+                    languages=expected,
+                )
+            )
         elif not languages and len(self.data.languages) != 1:
             faults.append(
                 f"data.builtin = {shown(self.data.builtin)} should be one of {', '.join(LANGUAGES)} for this task."
@@ -248,9 +260,9 @@ class Recipe:
         if not isinstance(kind, str) or kind not in TASKS:
             raise RecipeError(
                 _(
-                    "task.kind = {shown} is not a task. {did_you_mean}",
-                    shown=shown(kind),
-                    did_you_mean=did_you_mean(shown(kind), TASKS),
+                    "task.kind = {kind} is not a task. {suggestion}",
+                    kind=shown(kind),
+                    suggestion=did_you_mean(shown(kind), TASKS),
                 )
             )
         if isinstance(model, Mapping) and isinstance(tokenizer, Mapping):
@@ -271,7 +283,7 @@ def _vocab_size(tokenizer: Mapping[str, Any]) -> int:
 
 def _refuse_renamed_keys(table: Mapping[str, Any]) -> None:
     keys = {f"{section}.{key}" for section, keys in table.items() if isinstance(keys, Mapping) for key in keys}
-    renamed = [f"{old} is now {new}" for old, new in _RENAMED.items() if old in keys]
+    renamed = [_("{old} is now {new}", old=old, new=new) for old, new in _RENAMED.items() if old in keys]
     if renamed:
         raise RecipeError(
             _("this recipe was written for an older version of manyheads: {renamed}.", renamed=", ".join(renamed))
@@ -286,9 +298,9 @@ def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(preset, str) or preset not in PRESETS:
         raise RecipeError(
             _(
-                "model.preset = {shown} is not a preset. {did_you_mean}",
-                shown=shown(preset),
-                did_you_mean=did_you_mean(shown(preset), PRESETS),
+                "model.preset = {preset} is not a preset. {suggestion}",
+                preset=shown(preset),
+                suggestion=did_you_mean(shown(preset), PRESETS),
             )
         )
     return PRESETS[preset] | model
@@ -367,7 +379,7 @@ def _resolve(path: Path, setting: str) -> Path:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise RecipeError(
-            _("{setting} = {shown} cannot be used: {reason}.", setting=setting, shown=shown(str(path)), reason=reason)
+            _("{setting} = {path} cannot be used: {reason}.", setting=setting, path=shown(str(path)), reason=reason)
         ) from None
     return path.resolve()
 

@@ -152,9 +152,9 @@ class RunFolder:
                 raise
             raise RecipeError(
                 _(
-                    "{path} cannot be written ({strerror}). Choose another folder with -o.",
+                    "{path} cannot be written ({reason}). Choose another folder with -o.",
                     path=self.path,
-                    strerror=error.strerror,
+                    reason=error.strerror,
                 )
             ) from None
 
@@ -164,11 +164,11 @@ class RunFolder:
         if data is not None and data.get("format") != FORMAT:
             raise RecipeError(
                 _(
-                    "{path} was written by another version of manyheads (run format {get}; this version reads "
-                    "{FORMAT}). Train into another folder with -o.",
+                    "{path} was written by another version of manyheads (run format {format}; this version reads "
+                    "{own_format}). Train into another folder with -o.",
                     path=self.path,
-                    get=data.get("format", "1 or 2"),
-                    FORMAT=FORMAT,
+                    format=data.get("format", "1 or 2"),
+                    own_format=FORMAT,
                 )
             )
 

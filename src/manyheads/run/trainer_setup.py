@@ -25,20 +25,20 @@ def pick_own_device(recipe: Recipe, group: ProcessGroup) -> torch.device:
     if device.type != "cuda" or device.index is not None:
         raise RecipeError(
             _(
-                'device = "{device}" is not for {size} processes. Use "cuda", of which each process takes one, or '
-                '"cpu".',
+                'device = "{device}" is not for {n_processes} processes. Use "cuda", of which each process takes '
+                'one, or "cpu".',
                 device=recipe.device,
-                size=group.size,
+                n_processes=group.size,
             )
         )
     if group.local_rank >= torch.cuda.device_count():
         raise RecipeError(
             _(
-                "Process {rank} is number {local_rank} on its machine, which has {device_count} GPUs. Start one "
+                "Process {rank} is number {local_rank} on its machine, which has {n_gpus} GPUs. Start one "
                 "process for each GPU.",
                 rank=group.rank,
                 local_rank=group.local_rank + 1,
-                device_count=torch.cuda.device_count(),
+                n_gpus=torch.cuda.device_count(),
             )
         )
     torch.cuda.set_device(group.local_rank)

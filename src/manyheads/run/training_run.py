@@ -23,9 +23,8 @@ from manyheads.data.split import NOTHING_TO_VALIDATE_ON
 from manyheads.data.texts import chunks
 from manyheads.decode import EngineSelector
 from manyheads.errors import CheckpointError, DataError, ManyheadsError, RecipeError, TrainingError
-from manyheads.language import pick
 from manyheads.messages import _
-from manyheads.metrics import Use, display_name
+from manyheads.metrics import Use
 from manyheads.model import evaluating
 from manyheads.model.size import refuse_too_large
 from manyheads.model.weights import count_parameters, load_weights, weights_of
@@ -158,18 +157,21 @@ def check_same_recipe(recipe: Recipe, path: Path) -> list[str]:
         return []
     # Files may move: their contents are compared by digest.
     differences = _differences(_without_files(folder.read_recipe_table()), _without_files(to_table(recipe)))
-    changes = {name: f"{name} was {_show(old)}, now {_show(new)}" for name, (old, new) in differences.items()}
+    changes = {
+        name: _("{name} was {old}, now {new}", name=name, old=_show(old), new=_show(new))
+        for name, (old, new) in differences.items()
+    }
     if "train.steps" in changes and recipe.train.schedule == "cosine":
-        changes["train.steps"] += " (from here on the learning rate decays to 0 at the new last step)"
+        changes["train.steps"] += _(" (from here on the learning rate decays to 0 at the new last step)")
     fixed = [change for name, change in changes.items() if not name.startswith(_EDITABLE)]
     if fixed:
         raise RecipeError(
             _(
-                "{path} contains a run of another recipe ({fixed}). Choose another folder with -o. Only {EDITABLE} "
+                "{path} contains a run of another recipe ({changes}). Choose another folder with -o. Only {editable} "
                 "may change between interruption and resumption.",
                 path=path,
-                fixed="; ".join(fixed),
-                EDITABLE=", ".join(_EDITABLE),
+                changes="; ".join(fixed),
+                editable=", ".join(_EDITABLE),
             )
         )
     newest = folder.newest_step or 0
@@ -193,10 +195,10 @@ def _check_checkpoints_exist(folder: RunFolder) -> None:
     if steps:
         raise CheckpointError(
             _(
-                "{path}: the checkpoints are missing, but the log records one at step {steps}. Restore "
+                "{path}: the checkpoints are missing, but the log records one at step {step}. Restore "
                 "{checkpoints}, or train into another folder with -o.",
                 path=folder.path,
-                steps=steps[-1],
+                step=steps[-1],
                 checkpoints=folder.checkpoints,
             )
         )
@@ -238,7 +240,7 @@ def _differences(
 
 
 def _show(value: object) -> str:
-    return "not set" if value is None else str(value)
+    return _("not set") if value is None else str(value)
 
 
 def _recipe_content(recipe: Recipe) -> bytes:
@@ -247,10 +249,10 @@ def _recipe_content(recipe: Recipe) -> bytes:
     if len(content) > MAX_BYTES:
         raise RecipeError(
             _(
-                "The recipe takes {n_content:,} bytes with the names of all files; at most {MAX_BYTES:,} are "
+                "The recipe takes {n_bytes:,} bytes with the names of all files; at most {most:,} are "
                 "possible. Join small files into larger ones.",
-                n_content=len(content),
-                MAX_BYTES=MAX_BYTES,
+                n_bytes=len(content),
+                most=MAX_BYTES,
             )
         )
     return content
@@ -448,7 +450,7 @@ class _Run:
         uses = validation_uses(self.recipe, is_calibrated=is_calibrated, is_tuned=choice is not None)
         cards = {}
         for name, rows in self.corpus.tests().items():
-            yield Stage(pick(f"scoring the {name} set", f"计算得分：{display_name(name)}"))
+            yield Stage(_("scoring the {name} set", name=name))
             own_uses = (*self._training_use(name), *(uses if name == VALID else ()))
             cards[name] = score_rows(engine_task, rows, decode, own_uses)
         scores = {name: card.scores for name, card in cards.items()}

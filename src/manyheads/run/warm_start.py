@@ -21,12 +21,17 @@ def warm_start(model: Transformer, other: Transformer, origin: str) -> tuple[int
     own, others = _weights_by_name(model), _weights_by_name(other)
     shared = [name for name in own if name in others]
     faults = [
-        f"{name} is {tuple(others[name].shape)} there, {tuple(own[name].shape)} here"
+        _(
+            "{name} is {other_shape} there, {shape} here",
+            name=name,
+            other_shape=tuple(others[name].shape),
+            shape=tuple(own[name].shape),
+        )
         for name in shared
         if others[name].shape != own[name].shape
     ]
     if faults or not shared:
-        reason = "; ".join(faults[:3]) or "they have no weight in common"
+        reason = "; ".join(faults[:3]) or _("they have no weight in common")
         raise BundleError(
             _(
                 "{origin} does not fit this model: {reason}. Leave [model] out of the recipe to use the bundle's "
@@ -49,9 +54,9 @@ def freeze(module: nn.Module, names: Sequence[str]) -> None:
             known = {part for name in parameters for part in (name.partition(".")[0], ".".join(name.split(".")[:2]))}
             raise RecipeError(
                 _(
-                    'freeze = "{prefix}" names no part of the model. {did_you_mean}',
+                    'freeze = "{prefix}" names no part of the model. {suggestion}',
                     prefix=prefix,
-                    did_you_mean=did_you_mean(prefix, known),
+                    suggestion=did_you_mean(prefix, known),
                 )
             )
         for value in matching:

@@ -133,7 +133,7 @@ class Column:
     def has_as_many_words(self, other: "Column") -> bool:
         """Whether nearly every value has the same number of words as the other column's."""
         rows = list(zip(self.values, other.values, strict=True))
-        return sum(len(one.split()) == len(two.split()) for one, two in rows) >= _NEARLY_ALL * len(rows)
+        return sum(len(text.split()) == len(other_text.split()) for text, other_text in rows) >= _NEARLY_ALL * len(rows)
 
     @cached_property
     def separator(self) -> str:
@@ -150,16 +150,11 @@ class Column:
     @property
     def summary(self) -> str:
         """The number of different values, with examples: 2 values (good, bad)."""
-        return f"{len(self.counts):,} values ({self._examples})"
-
-    @property
-    def summary_zh(self) -> str:
-        """The summary in Chinese."""
-        return f"{len(self.counts):,} 种取值（{self._examples}）"
+        return _("{n_values:,} values ({examples})", n_values=len(self.counts), examples=self._examples)
 
     @property
     def _examples(self) -> str:
-        examples = [value for value, _ in self.counts.most_common(3)]
+        examples = [value for value, _count in self.counts.most_common(3)]
         return shortened(", ".join(examples), 60) + (", …" if len(self.counts) > len(examples) else "")
 
     @property
@@ -167,8 +162,8 @@ class Column:
         """The number of different values, for an error message."""
         n_values = len(self.counts)
         if n_values == self.counts.total():
-            return f"{self.name}: {'all different' if n_values else 'blank'}"
-        return f"{self.name}: {n_values:,} values"
+            return f"{self.name}: {_('all different') if n_values else _('blank')}"
+        return _("{name}: {n_values:,} values", name=self.name, n_values=n_values)
 
 
 def columns_in(path: Path) -> list[Column]:
@@ -226,7 +221,7 @@ def _is_header(columns: Sequence[Column]) -> bool:
 
 
 def _has_known_name(names: Iterable[str]) -> bool:
-    pairs = {word for _, *sides in _PAIRS for side in sides for word in side}
+    pairs = {word for _purpose, *sides in _PAIRS for side in sides for word in side}
     known = {*_LABELS, *_TEXTS, *_NEITHER, *pairs, "source", "src", "tags", "words", "tokens"}
     return any(name.strip().lower() in known for name in names)
 
@@ -263,5 +258,5 @@ def _first(rows: Iterator[_R]) -> Iterator[_R]:
             return
 
 
-def _ignore(_: DataError) -> None:
+def _ignore(error: DataError) -> None:
     """Lines that are not UTF-8 are reported when the data is read for training."""

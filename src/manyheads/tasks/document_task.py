@@ -161,8 +161,8 @@ class DocumentInit(TaskInit):
             summaries = shortened("; ".join(column.short_summary for column in files.columns))
             raise DataError(
                 _(
-                    "{paths}: no column holds text ({summaries}). Name it with --text-column.",
-                    paths=files.paths[0],
+                    "{path}: no column holds text ({summaries}). Name it with --text-column.",
+                    path=files.paths[0],
                     summaries=summaries,
                 )
             )
@@ -269,12 +269,12 @@ def _check_sizes(source: Source) -> Finding:
     total = int(sizes.sum())
     verdict = verdict_of(total < _LITTLE_TEXT, 1, warn=0.0)
     message = _(
-        "{name}: {n_sizes:,} documents, {total:,} characters (median {median:,}, longest {max:,}).",
+        "{name}: {n_documents:,} documents, {total:,} characters (median {median:,}, longest {longest:,}).",
         name=source.name,
-        n_sizes=len(sizes),
+        n_documents=len(sizes),
         total=total,
         median=int(np.median(sizes)),
-        max=int(sizes.max()),
+        longest=int(sizes.max()),
     )
     fix = _("Give more text: this is too little to learn a language from.")
     return Finding("amount of text", verdict, message, (), "" if verdict == "good" else fix)

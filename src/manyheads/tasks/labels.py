@@ -8,9 +8,9 @@ from itertools import combinations
 from typing import Any
 
 from manyheads.errors import DataError
-from manyheads.language import pick
-from manyheads.messages import Message, _
-from manyheads.tasks.findings import MAX_EXAMPLES, Finding, share, verdict_of
+from manyheads.messages import _
+from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
+from manyheads.tasks.task_doctor import Noun, Source
 
 MAX_LABELS = 100_000  # of texts
 MAX_TAGS = 1000  # kinds of spans: a CRF has 16 numbers for each pair of them
@@ -69,7 +69,7 @@ def is_lopsided(counts: Sequence[int]) -> bool:
 
 
 def check_labels(
-    counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Message, *, per_row: bool
+    counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Noun, *, per_row: bool
 ) -> Iterator[Finding]:
     """Check the labels of the training set, and those of the held-out sets against it.
 
@@ -83,107 +83,150 @@ def check_labels(
         yield check_unseen(counts, held_out, noun)
 
 
-def check_rare(counts: "Counter[str]", noun: Message) -> Finding:
+def check_rare(counts: "Counter[str]", noun: Noun) -> Finding:
     """Check for labels with too few examples."""
-    check, total = f"rare {noun.en}s", len(counts)
+    check, total = f"rare {noun.plural.text}", len(counts)
     rare = sorted((count, label) for label, count in counts.items() if count < RARE)
-    n_single = sum(count == 1 for count, _ in rare)
-    message = pick(
-        f"train: {total} {noun.en}s; {share(len(rare), total)} have fewer than {RARE} examples, {n_single} have one.",
-        f"train：共 {total} 个{noun.zh}；不足 {RARE} 条的有 {share(len(rare), total)}，其中 {n_single} 个只有一条。",
+    n_single = sum(count == 1 for count, _label in rare)
+    message = _(
+        "train: {total} {labels}; {counted} have fewer than {fewest} examples, {n_single} have one.",
+        total=total,
+        labels=noun.plural,
+        counted=share(len(rare), total),
+        fewest=RARE,
+        n_single=n_single,
     )
     if not rare:
         return Finding(check, "good", message)
-    fix = pick(
-        f"Collect more examples or merge these {noun.en}s with others: a model hardly learns them.",
-        f"请补充样例，或将这些{noun.zh}与其他合并：模型很难学会它们。",
+    fix = _(
+        "Collect more examples or merge these {labels} with others: a model hardly learns them.", labels=noun.plural
     )
     examples = tuple(f"{label}: {count}" for count, label in rare[:MAX_EXAMPLES])
     return Finding(check, "warning", message, examples, fix)
 
 
-def check_balance(counts: "Counter[str]", noun: Message) -> Finding:
+def check_balance(counts: "Counter[str]", noun: Noun) -> Finding:
     """Check for a label that most rows have."""
     check, total = "balance", sum(counts.values())
     ranked = counts.most_common()
     if len(ranked) < 2:
         only = ranked[0][0] if ranked else ""
-        message = pick(f"train: every row has the {noun.en} “{only}”.", f"train：所有行的{noun.zh}都是“{only}”。")
+        message = _("train: every row has the {label} “{only}”.", label=noun.singular, only=only)
         fix = _("Give rows with at least two labels, or choose another column.")
         return Finding(check, "bad", message, (), fix)
     (first, n_first), (last, n_last) = ranked[0], ranked[-1]
-    message = pick(
-        f"train: {share(n_first, total)} rows have the {noun.en} {first}; the rarest, {last}, has {n_last:,}.",
-        f"train：{share(n_first, total)} 行的{noun.zh}是 {first}；最少的 {last} 有 {n_last:,} 行。",
+    message = _(
+        "train: {counted} rows have the {label} {first}; the rarest, {last}, has {n_last:,}.",
+        counted=share(n_first, total),
+        label=noun.singular,
+        first=first,
+        last=last,
+        n_last=n_last,
     )
-    if not is_lopsided([count for _, count in ranked]):
+    if not is_lopsided([count for _label, count in ranked]):
         return Finding(check, "good", message)
-    fix = pick(
-        f"Always predicting {first} is right as often: look at the scores of each {noun.en}, and collect more rows of"
-        " the others.",
-        f"总猜 {first} 也能答对这么多：请看每个{noun.zh}各自的得分，并补充其他{noun.zh}的数据。",
+    fix = _(
+        "Always predicting {first} is right as often: look at the scores of each {label}, and collect more rows of the "
+        "others.",
+        first=first,
+        label=noun.singular,
     )
     return Finding(check, "warning", message, (), fix)
 
 
-def check_names(counts: "Counter[str]", noun: Message) -> Finding:
+def check_names(counts: "Counter[str]", noun: Noun) -> Finding:
     """Check for different names that seem to mean the same."""
-    check = f"similar {noun.en}s"
+    check = f"similar {noun.plural.text}"
     alike = [
-        (one, other) for one, other in combinations(sorted(counts)[:_MAX_COMPARED], 2) if _are_alike(one, other, counts)
+        (name, other)
+        for name, other in combinations(sorted(counts)[:_MAX_COMPARED], 2)
+        if _are_alike(name, other, counts)
     ]
     if not alike:
-        message = pick(
-            f"train: no two {noun.en}s differ only in case, spacing or one letter.",
-            f"train：没有只差大小写、空格或一个字母的{noun.zh}。",
-        )
+        message = _("train: no two {labels} differ only in case, spacing or one letter.", labels=noun.plural)
         return Finding(check, "good", message)
-    message = pick(
-        f"train: {len(alike)} pairs of {noun.en}s have nearly the same name.",
-        f"train：有 {len(alike)} 对{noun.zh}的名字几乎相同。",
+    message = _("train: {n_pairs} pairs of {labels} have nearly the same name.", n_pairs=len(alike), labels=noun.plural)
+    examples = tuple(
+        f"“{name}” ({counts[name]:,}), “{other}” ({counts[other]:,})" for name, other in alike[:MAX_EXAMPLES]
     )
-    examples = tuple(f"“{one}” ({counts[one]:,}), “{other}” ({counts[other]:,})" for one, other in alike[:MAX_EXAMPLES])
     fix = _("If they mean the same, use one name for both.")
     return Finding(check, "warning", message, examples, fix)
 
 
-def _are_alike(one: str, other: str, counts: Mapping[str, int]) -> bool:
-    plain_one, plain_other = (re.sub(r"[\W_]+", "", name.casefold()) for name in (one, other))
-    if plain_one and plain_one == plain_other:
+def _are_alike(name: str, other: str, counts: Mapping[str, int]) -> bool:
+    plain, plain_other = (re.sub(r"[\W_]+", "", text.casefold()) for text in (name, other))
+    if plain and plain == plain_other:
         return True
-    is_rarer = min(counts[one], counts[other]) <= _MINORITY * max(counts[one], counts[other])
-    return is_rarer and min(len(plain_one), len(plain_other)) >= _MIN_NAME and _is_one_edit(plain_one, plain_other)
+    is_rarer = min(counts[name], counts[other]) <= _MINORITY * max(counts[name], counts[other])
+    return is_rarer and min(len(plain), len(plain_other)) >= _MIN_NAME and _is_one_edit(plain, plain_other)
 
 
-def _is_one_edit(one: str, other: str) -> bool:
+def _is_one_edit(name: str, other: str) -> bool:
     """Return whether one letter is replaced, missing or extra; digits number different things."""
-    if abs(len(one) - len(other)) > 1:
+    if abs(len(name) - len(other)) > 1:
         return False
-    start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    shorter, longer = sorted((one, other), key=len)
-    rest = longer[start + 1 :] == shorter[start + (len(one) == len(other)) :]
-    return rest and not any(name[start : start + 1].isdecimal() for name in (one, other))
+    start = next((i for i, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
+    shorter, longer = sorted((name, other), key=len)
+    rest = longer[start + 1 :] == shorter[start + (len(name) == len(other)) :]
+    return rest and not any(text[start : start + 1].isdecimal() for text in (name, other))
 
 
-def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Message) -> Finding:
+def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Noun) -> Finding:
     """Check for labels of the held-out sets that the training set lacks."""
-    check = f"unseen {noun.en}s"
+    check = f"unseen {noun.plural.text}"
     unseen = {
-        name: Counter({one: n for one, n in found.items() if one not in counts}) for name, found in held_out.items()
+        name: Counter({label: n for label, n in found.items() if label not in counts})
+        for name, found in held_out.items()
     }
     total = sum(sum(found.values()) for found in held_out.values())
     n_unseen = sum(sum(found.values()) for found in unseen.values())
     names = " + ".join(held_out)
-    message = pick(
-        f"{names}: the {noun.en} of {share(n_unseen, total)} examples does not occur in train.",
-        f"{names}：{share(n_unseen, total)} 个样例的{noun.zh}在 train 中没有。",
+    message = _(
+        "{names}: the {label} of {counted} examples does not occur in train.",
+        names=names,
+        label=noun.singular,
+        counted=share(n_unseen, total),
     )
     if not n_unseen:
         return Finding(check, "good", message)
-    examples = tuple(f"{name}: {one} ({n:,})" for name, found in unseen.items() for one, n in found.most_common(2))
-    fix = pick(
-        f"They are always wrong: check the spelling of the {noun.en}s, or move some of these rows to train.",
-        f"它们必然答错：请检查{noun.zh}的写法，或把其中一些行移到 train。",
+    examples = tuple(f"{name}: {label} ({n:,})" for name, found in unseen.items() for label, n in found.most_common(2))
+    fix = _(
+        "They are always wrong: check the spelling of the {labels}, or move some of these rows to train.",
+        labels=noun.plural,
     )
     verdict = verdict_of(n_unseen, total, warn=0.0, fail=0.1)
     return Finding(check, verdict, message, examples[:MAX_EXAMPLES], fix)
+
+
+def check_contradictions(source: Source, field: int, noun: Noun) -> Finding:
+    """Count rows whose text, ignoring case and spacing, also occurs with another value of this field."""
+    first: dict[int, str] = {}
+    contradicted: set[int] = set()
+    keys: list[int] = []
+    for row in source.rows():
+        key = hash(" ".join(row[0].casefold().split()))
+        keys.append(key)
+        if row[0].strip() and first.setdefault(key, row[field]) != row[field]:
+            contradicted.add(key)
+    count = sum(key in contradicted for key in keys)
+    verdict = verdict_of(count, len(keys), warn=0.005, fail=0.2)
+    message = _(
+        "{name}: {counted} rows have a text that also occurs with another {label}.",
+        name=source.name,
+        counted=share(count, len(keys)),
+        label=noun.singular,
+    )
+    check = f"contradicting {noun.plural.text}"
+    if verdict == "good":
+        return Finding(check, verdict, message)
+    chosen = next(key for key in keys if key in contradicted)
+    examples = [
+        f"{source.location(index)}: {excerpt(row[0])} → {row[field]}"
+        for index, (key, row) in enumerate(zip(keys, source.rows(), strict=False))
+        if key == chosen
+    ]
+    fix = _(
+        "Decide on one {label} for each text: no model can learn both, and the score has a ceiling.",
+        label=noun.singular,
+    )
+    return Finding(check, verdict, message, tuple(examples[:MAX_EXAMPLES]), fix)

@@ -1,13 +1,13 @@
 """`LensOutput`: the answer of any task to one model input, with probabilities and alternatives, as the lens shows it.
 
-`Task.lens_output` computes an answer under the gates of the
-moment. `Task.lens_probe` fixes an answer and computes its log-probability and logits for several copies of the input at
-once, so that each copy can have gates of its own.
+`Task.lens_output` computes an answer under the gates of the moment. `Task.lens_probe` fixes an answer and computes its
+log-probability and logits for several copies of the input at once, so that each copy can have gates of its own.
+`WriterProbe` is the probe of a model with a decoder.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -21,6 +21,11 @@ from manyheads.tasks.model_inputs import ModelInput
 from manyheads.text.tokens.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Token, Tokenizer
 
 N_ALTERNATIVES = 5
+_NAMES = {  # what may be chosen by its name, and the error if there is nothing to choose
+    "label": (Message("a label"), Message("This model has no labels.")),
+    "intent": (Message("an intent"), Message("This model has no intents.")),
+    "tag": (Message("a tag"), Message("This model has no tags.")),
+}
 SPECIAL_NAMES = {PAD: "PAD", UNK: "UNK", BOS: "BOS", EOS: "EOS"}
 
 Span = tuple[int, int]  # start and end, in characters
@@ -164,20 +169,12 @@ def top_tokens(
     )
 
 
-def find_name(instead: int | str, names: Sequence[str], what: str) -> int:
-    """The index of a name; LensError if it is not one of them."""
+def find_name(instead: int | str, names: Sequence[str], what: Literal["label", "intent", "tag"]) -> int:
+    """The index of a label, an intent or a tag; LensError if it is not one of the model's."""
     if not isinstance(instead, str) or instead not in names:
-        known = did_you_mean(str(instead), names) if names else f"This model has no {what}s."
-        article = "an" if what[0] in "aeiou" else "a"
-        raise LensError(
-            _(
-                "{instead!r} is not {article} {what} of this model. {known}",
-                instead=instead,
-                article=article,
-                what=what,
-                known=known,
-            )
-        )
+        one_of_them, none = _NAMES[what]
+        known = did_you_mean(str(instead), names) if names else none
+        raise LensError(_("{name!r} is not {what} of this model. {known}", name=instead, what=one_of_them, known=known))
     return names.index(instead)
 
 
@@ -186,9 +183,9 @@ def check_token_id(instead: int | str, vocab_size: int) -> int:
     if not isinstance(instead, int) or isinstance(instead, bool) or not 0 <= instead < vocab_size:
         raise LensError(
             _(
-                "{instead!r} is not a token id of this model. Give a number from 0 to {vocab_size:,}.",
-                instead=instead,
-                vocab_size=vocab_size - 1,
+                "{token_id!r} is not a token id of this model. Give a number from 0 to {last:,}.",
+                token_id=instead,
+                last=vocab_size - 1,
             )
         )
     return instead
@@ -255,7 +252,8 @@ class WriterProbe:
     def alternatives(self, position: int, instead: int | str) -> Alternatives:
         """The token that is written at a position, and another one."""
         if not 0 <= position < len(self.written):
-            raise refuse_position(position, f"0 to {len(self.written) - 1}" if self.written else "none, without answer")
+            last = len(self.written) - 1
+            raise refuse_position(position, _("0 to {last}", last=last) if last >= 0 else _("none, without answer"))
         chosen, before = self.written[position], [token.id for token in self.model_input.target[: position + 1]]
         other = check_token_id(instead, self.tokenizer.vocab_size)
         names = [token_text(self.tokenizer, token_id, before) for token_id in (chosen.id, other)]

@@ -79,15 +79,15 @@ def refuse_blank(text: str) -> None:
         raise DataError(_("The text is empty: there is nothing to read. Give a sentence."))
 
 
-def check_fits(tokens: Iterable[Token], limit: int, what: str = "The text") -> tuple[Token, ...]:
+def check_fits(tokens: Iterable[Token], limit: int, what: str = "") -> tuple[Token, ...]:
     """The tokens; DataError if the model cannot read so many at once."""
     checked = tuple(tokens)
     if len(checked) > limit:
         raise DataError(
             _(
-                "{what} has {n_checked:,} tokens; this model reads at most {limit:,} at once. Give a part of it.",
-                what=what,
-                n_checked=len(checked),
+                "{what} has {n_tokens:,} tokens; this model reads at most {limit:,} at once. Give a part of it.",
+                what=what or _("The text"),
+                n_tokens=len(checked),
                 limit=limit,
             )
         )

@@ -9,8 +9,7 @@ from typing import Any
 
 from manyheads.data import CleanSettings
 from manyheads.data.cleaning import Fields
-from manyheads.language import pick
-from manyheads.messages import Message
+from manyheads.messages import Message, _n
 from manyheads.text.reading.readers import Row
 
 HOUR = 3600.0
@@ -170,8 +169,7 @@ def encoder_proposal(choices: Iterable[Choice], layers: int, n_epochs: float) ->
 
 def layers_of_width(n_layers: int, width: int) -> str:
     """The size of a model for the screen, in the language in use."""
-    layers = "1 layer" if n_layers == 1 else f"{n_layers} layers"
-    return pick(f"{layers} of width {width}", f"{n_layers} 层，宽度 {width}")
+    return _n("1 layer of width {width}", "{n} layers of width {width}", n_layers, width=width)
 
 
 def token_choices(survey: Survey) -> Iterable[Choice]:

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.language import pick
 from manyheads.messages import Message, _
 from manyheads.model import ModelSettings
 from manyheads.tasks.findings import Finding, Verdict, excerpt, share, verdict_of
@@ -24,6 +23,20 @@ MAX_ROWS = 2_000_000  # of a set that are examined
 
 Sample = tuple[str, str, str]  # input, prediction, reference
 _PAIRS = Message("pairs")
+
+
+@dataclass(frozen=True)
+class Noun:
+    """What a model's answers are called."""
+
+    singular: Message
+    plural: Message
+
+
+ANSWER = Noun(Message("prediction"), Message("predictions"))
+LABEL = Noun(Message("label"), Message("labels"))
+INTENT = Noun(Message("intent"), Message("intents"))
+ENTITY_TYPE = Noun(Message("type"), Message("types"))
 
 
 @dataclass(frozen=True)
@@ -74,37 +87,44 @@ class TaskDoctor:
         """Check the numbers of tokens of the training rows; `n_too_long` more are kept out."""
         total = len(lengths) + n_too_long
         verdict = verdict_of(n_too_long, total, warn=0.02, fail=0.5)
-        message = pick(
-            f"{share(n_too_long, total)} {self.noun.en} are longer than model.max_length = {model.max_length} allows;"
-            f" the longest kept has {int(lengths.max(initial=0)):,} tokens.",
-            f"{share(n_too_long, total)} {self.noun.zh}超过 model.max_length = {model.max_length} 的限制；"
-            f"保留的最长 {int(lengths.max(initial=0)):,} 个词元。",
+        message = _(
+            "{counted} {rows} are longer than model.max_length = {max_length} allows; the longest kept has {longest:,} "
+            "tokens.",
+            counted=share(n_too_long, total),
+            rows=self.noun,
+            max_length=model.max_length,
+            longest=int(lengths.max(initial=0)),
         )
         fix = _("Training keeps them out: raise model.max_length, or split them.")
         yield Finding("length in tokens", verdict, message, (), "" if verdict == "good" else fix)
 
     def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
         """Check the predictions for different inputs as a whole."""
-        return check_all_same(check, samples, Message("answer"))
+        return check_all_same(check, samples, ANSWER)
 
 
-def check_all_same(check: str, samples: Sequence[Sample], noun: Message) -> Finding:
+def check_all_same(check: str, samples: Sequence[Sample], noun: Noun) -> Finding:
     """Check that the predictions are not all the same where the references differ."""
     predicted = {prediction for _, prediction, _ in samples}
     expected = {reference for *_, reference in samples}
     if len(predicted) > 1 or len(expected) < 2 or len(samples) < 4:
-        message = pick(
-            f"{len(samples)} different inputs got {len(predicted)} different {noun.en}s.",
-            f"{len(samples)} 个不同的输入得到 {len(predicted)} 种不同的{noun.zh}。",
+        message = _(
+            "{n_inputs} different inputs got {n_answers} different {answers}.",
+            n_inputs=len(samples),
+            n_answers=len(predicted),
+            answers=noun.plural,
         )
         return Finding(check, "good", message)
     (only,) = predicted
     return Finding(
         check,
         "bad",
-        pick(
-            f"all {len(samples)} inputs got the same {noun.en}, “{only}”, but {len(expected)} are expected.",
-            f"{len(samples)} 个输入得到的都是同一个{noun.zh}“{only}”，而参考答案有 {len(expected)} 种。",
+        _(
+            "all {n_inputs} inputs got the same {answer}, “{only}”, but {n_expected} are expected.",
+            n_inputs=len(samples),
+            answer=noun.singular,
+            only=only,
+            n_expected=len(expected),
         ),
         (),
         _("The model ignores its input: train longer, lower train.learning_rate, and run doctor on the recipe."),
@@ -139,9 +159,9 @@ def check_outputs(check: str, sources: Sequence[str], outputs: Sequence[str]) ->
         return Finding(check, verdict, message)
     shown = {
         f"{n_identical} ×: {excerpt(most_common)}": n_identical,
-        **{f"{pick('repetitive', '重复')}: {excerpt(output)}": len(repetitive) for output in repetitive[:1]},
-        **{f"{pick('copied', '照抄')}: {excerpt(source)}": len(copied) for source in copied[:1]},
-        **{f"{pick('empty', '为空')}: {excerpt(source)}": len(empty) for source in empty[:1]},
+        **{_("repetitive: {text}", text=excerpt(output)): len(repetitive) for output in repetitive[:1]},
+        **{_("copied: {text}", text=excerpt(source)): len(copied) for source in copied[:1]},
+        **{_("empty: {text}", text=excerpt(source)): len(empty) for source in empty[:1]},
     }
     examples = tuple(text for text, count in shown.items() if count / total > 0.15)
     fix = _(

@@ -99,9 +99,9 @@ class TaskInit:
         if request.columns and not self.takes_columns_of_lines:
             raise DataError(
                 _(
-                    "{paths} has no columns to choose from. Leave out --{next}-column.",
-                    paths=files.paths[0],
-                    next=next(iter(request.columns)),
+                    "{path} has no columns to choose from. Leave out --{field}-column.",
+                    path=files.paths[0],
+                    field=next(iter(request.columns)),
                 )
             )
         return TaskGuess(request.reason, request.columns)
@@ -181,11 +181,11 @@ def requested_column(files: DataFiles, request: Request, field_name: str) -> Col
             return column
     raise DataError(
         _(
-            "{paths}: there is no column {name} for --{field_name}-column. Columns: {column_names}.",
-            paths=files.paths[0],
+            "{path}: there is no column {name} for --{field}-column. Columns: {columns}.",
+            path=files.paths[0],
             name=name,
-            field_name=field_name,
-            column_names=column_names(columns),
+            field=field_name,
+            columns=column_names(columns),
         )
     )
 
@@ -201,8 +201,8 @@ def text_column(files: DataFiles, columns: Sequence[Column], request: Request) -
         names = listed([column.name for column in texts])
         raise DataError(
             _(
-                "{paths}: there are several texts in a row ({names}). Choose one with --text-column.",
-                paths=files.paths[0],
+                "{path}: there are several texts in a row ({names}). Choose one with --text-column.",
+                path=files.paths[0],
                 names=names,
             )
         )
@@ -212,7 +212,7 @@ def text_column(files: DataFiles, columns: Sequence[Column], request: Request) -
 
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence: "a and b", "a, b, c"."""
-    return " and ".join(names) if len(names) == 2 else ", ".join(names)
+    return _(" and ").join(names) if len(names) == 2 else ", ".join(names)
 
 
 def column_names(columns: Sequence[Column]) -> str:

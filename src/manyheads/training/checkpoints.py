@@ -85,8 +85,8 @@ class Checkpoints:
             if warnings:
                 raise CheckpointError(
                     _(
-                        "No checkpoint can be used ({warnings}) Train into another folder with -o.",
-                        warnings=" ".join(warnings),
+                        "No checkpoint can be used ({reasons}) Train into another folder with -o.",
+                        reasons=" ".join(warnings),
                     )
                 )
         for folder in unused:
@@ -111,13 +111,13 @@ class Checkpoints:
         if progress.pop("identity", self.identity) != self.identity:
             raise CheckpointError(_("{folder} belongs to another run: its tokenizer or seed differs.", folder=folder))
         if not _is_progress(progress):
-            raise CheckpointError(_("{folder} does not have the expected content.", folder=folder / _PROGRESS))
+            raise CheckpointError(_("{file} does not have the expected content.", file=folder / _PROGRESS))
         if progress["step"] != _step_of(folder):
             raise CheckpointError(
                 _(
-                    "{folder} contains step {progress}, which contradicts its name.",
+                    "{folder} contains step {step}, which contradicts its name.",
                     folder=folder,
-                    progress=progress["step"],
+                    step=progress["step"],
                 )
             )
         ema = read_tensors(folder / _EMA, CheckpointError) if trainer.ema is not None else None

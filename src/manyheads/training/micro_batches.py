@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from manyheads.errors import RecipeError
-from manyheads.messages import _
+from manyheads.messages import _, _n
 from manyheads.training.settings import TrainSettings
 
 _FEWEST_PARTS = 4  # of an update that several processes share, so that 1, 2 and 4 processes can resume it
@@ -55,17 +55,25 @@ def check_divisible(settings: TrainSettings, n_processes: int, *, is_started: bo
     n_parts = settings.accumulation_steps * per_batch
     if n_parts % n_processes == 0:
         return
-    parts = f"train.micro_batches = {per_batch}"
+    parts = [f"train.micro_batches = {per_batch}"]
     if settings.accumulation_steps > 1:
-        parts += f" and train.accumulation_steps = {settings.accumulation_steps}"
-    given = f"{n_processes} processes cannot share the {n_parts} micro-batches of an update equally ({parts})."
+        parts.append(f"train.accumulation_steps = {settings.accumulation_steps}")
+    given = _(
+        "{n_processes} processes cannot share the {n_parts} micro-batches of an update equally ({parts}).",
+        n_processes=n_processes,
+        n_parts=n_parts,
+        parts=_(" and ").join(parts),
+    )
     if n_parts == 1:
-        given = f"{n_processes} processes cannot share an update of 1 micro-batch."
+        given = _("{n_processes} processes cannot share an update of 1 micro-batch.", n_processes=n_processes)
     if is_started:
-        usable = [str(number) for number in range(1, n_parts + 1) if n_parts % number == 0]
-        raise RecipeError(
-            f"{given} This run was started with them: resume it with {' or '.join(usable[-4:])} "
-            f"process{'es' if usable[-1] != '1' else ''}, or train into another folder with -o."
+        usable = [number for number in range(1, n_parts + 1) if n_parts % number == 0]
+        resume = _n(
+            "This run was started with them: resume it with 1 process, or train into another folder with -o.",
+            "This run was started with them: resume it with {counts} processes, or train into another folder with -o.",
+            usable[-1],
+            counts=_(" or ").join(map(str, usable[-4:])),
         )
+        raise RecipeError(f"{given} {resume}")
     wanted = math.lcm(n_parts, n_processes) // settings.accumulation_steps
     raise RecipeError(_("{given} Use train.micro_batches = {wanted}, or leave it out.", given=given, wanted=wanted))

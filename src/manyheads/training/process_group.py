@@ -234,7 +234,7 @@ class ProcessGroup:
         )
 
     def _give_up(self) -> None:
-        logger.error(f"Process 0 of {self.size} does not answer: process {self.rank} ends.")
+        logger.error(_("Process 0 of {size} does not answer: process {rank} ends.", size=self.size, rank=self.rank))
         os._exit(LOST)
 
     def _find_lost(self) -> TrainingError:
@@ -254,12 +254,12 @@ class ProcessGroup:
                 time.sleep(_POLL)
         lost = [rank for rank in others if rank not in alive] or list(others)
         hosts = [self._host_of(rank) for rank in lost]
-        named = ", ".join(f"{rank} (on {host})" for rank, host in zip(lost, hosts, strict=True))
+        named = ", ".join(_("{rank} (on {host})", rank=rank, host=host) for rank, host in zip(lost, hosts, strict=True))
         return LostProcessError(
             _(
-                "Process {named} of {size} died or does not answer. Everything up to the last checkpoint is saved: "
+                "Process {ranks} of {size} died or does not answer. Everything up to the last checkpoint is saved: "
                 "run the same command again to resume.",
-                named=named,
+                ranks=named,
                 size=self.size,
             )
         )
@@ -283,12 +283,12 @@ class ProcessGroup:
                 missing = [0]
             raise LostProcessError(
                 _(
-                    "Process {missing} of {size} did not arrive within {timeout:g} s. Start all {size} processes "
-                    "with the same command; {TIMEOUT_VARIABLE} sets the seconds to wait.",
-                    missing=", ".join(map(str, missing)),
+                    "Process {ranks} of {size} did not arrive within {timeout:g} s. Start all {size} processes "
+                    "with the same command; {variable} sets the seconds to wait.",
+                    ranks=", ".join(map(str, missing)),
                     size=self.size,
                     timeout=self.timeout,
-                    TIMEOUT_VARIABLE=TIMEOUT_VARIABLE,
+                    variable=TIMEOUT_VARIABLE,
                 )
             ) from None
 

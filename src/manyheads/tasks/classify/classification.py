@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from manyheads.decode import DecodeSettings
-from manyheads.messages import Message
+from manyheads.messages import Message, _
 from manyheads.model import evaluating
 from manyheads.tasks.classify.out_of_scope import THRESHOLD
 from manyheads.tasks.lens_output import Alternatives, LabelChoice, LensOutput, find_name, refuse_position
@@ -96,7 +96,7 @@ class ClassifyProbe:
     def alternatives(self, position: int, instead: int | str) -> Alternatives:
         """The likeliest label and another one; the position is −1."""
         if position != -1:
-            raise refuse_position(position, "−1, for the label of the text")
+            raise refuse_position(position, _("−1, for the label of the text"))
         other = find_name(instead, self.task.labels, "label")
         return Alternatives(self.task.labels[self._best], self.task.labels[other], (self._best, other))
 

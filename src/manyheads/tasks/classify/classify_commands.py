@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.errors import DataError
-from manyheads.language import pick
 from manyheads.messages import Message, _
 from manyheads.model import ModelSettings
 from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import DataFiles
-from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
-from manyheads.tasks.labels import check_labels
+from manyheads.tasks.findings import Finding, share, verdict_of
+from manyheads.tasks.labels import check_contradictions, check_labels
 from manyheads.tasks.proposal import (
     MANY_ROWS,
     SOME_ROWS,
@@ -38,7 +37,7 @@ from manyheads.tasks.proposal import (
     token_choices,
     training_choices,
 )
-from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor, check_all_same
+from manyheads.tasks.task_doctor import LABEL, Sample, Source, TaskDoctor, check_all_same
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, requested_column, text_column
 from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
@@ -63,9 +62,7 @@ class ClassifyInit(TaskInit):
         columns = files.parallel
         if columns and len(columns) == 2 and columns[1].repeats and columns[0].are_texts:
             name = files.paths[1].name
-            return TaskGuess(
-                pick(f"the lines of {name} have {columns[1].summary}", f"{name} 的各行是标签：{columns[1].summary_zh}")
-            )
+            return TaskGuess(_("the lines of {name} have {values}", name=name, values=columns[1].summary))
         return None
 
     def _recognize_table(self, files: DataFiles, request: Request) -> TaskGuess | None:
@@ -79,18 +76,20 @@ class ClassifyInit(TaskInit):
                 return None
             raise DataError(
                 _(
-                    "{path}: no column holds text beside the labels of {name}. Name it with --text-column.",
+                    "{path}: no column holds text beside the labels of {label}. Name it with --text-column.",
                     path=path,
-                    name=label.name,
+                    label=label.name,
                 )
             )
         chosen = {"text": text.name, "label": label.name}
         if label.separator:
-            reason = _("column {name} has lists of labels for the texts of {name_2}", name=label.name, name_2=text.name)
+            reason = _("column {label} has lists of labels for the texts of {text}", label=label.name, text=text.name)
             return TaskGuess(reason, chosen, {"multi_label": True, "separator": label.separator})
-        reason = pick(
-            f"column {label.name} has {label.summary} for the texts of {text.name}",
-            f"{label.name} 列是 {text.name} 列文本的标签：{label.summary_zh}",
+        reason = _(
+            "column {label} has {values} for the texts of {text}",
+            label=label.name,
+            values=label.summary,
+            text=text.name,
         )
         return TaskGuess(reason, chosen)
 
@@ -142,7 +141,9 @@ class ClassifyInit(TaskInit):
         """Require at least two labels; one is enough if rows may have none."""
         labels = counts.labels
         if len(labels) < 2 and not (settings.multi_label and labels):
-            reason = f"every row has the label “{next(iter(labels))}”" if labels else "no row has a label"
+            reason = (
+                _("every row has the label “{label}”", label=next(iter(labels))) if labels else _("no row has a label")
+            )
             raise DataError(
                 _("{where}: {reason}. Give rows with at least two different labels.", where=where, reason=reason)
             )
@@ -192,11 +193,11 @@ def _require_labels(files: DataFiles, column: Column) -> None:
     """Raise DataError if a column cannot be one of labels."""
     n_values, n_rows = len(column.counts), column.counts.total()
     if n_values < 2:
-        only = f"only “{next(iter(column.counts))}”" if n_values else "no value"
+        only = _("only “{value}”", value=next(iter(column.counts))) if n_values else _("no value")
         raise DataError(
             _(
-                "{paths}: column {name} has {only}. Give at least two different labels.",
-                paths=files.paths[0],
+                "{path}: column {name} has {only}. Give at least two different labels.",
+                path=files.paths[0],
                 name=column.name,
                 only=only,
             )
@@ -204,17 +205,14 @@ def _require_labels(files: DataFiles, column: Column) -> None:
     if n_values == n_rows and not column.separator:
         raise DataError(
             _(
-                "{paths}: column {name} has {n_values:,} different values in {n_rows:,} rows, so it does not hold "
+                "{path}: column {name} has {n_values:,} different values in {n_rows:,} rows, so it does not hold "
                 "labels. Name another column with --label-column, or name the task with --task.",
-                paths=files.paths[0],
+                path=files.paths[0],
                 name=column.name,
                 n_values=n_values,
                 n_rows=n_rows,
             )
         )
-
-
-LABEL = Message("label")
 
 
 class ClassifyDoctor(TaskDoctor):
@@ -237,11 +235,11 @@ class ClassifyDoctor(TaskDoctor):
         n_long = int((lengths > model.max_length).sum())
         verdict = verdict_of(n_long, len(lengths), warn=0.3)
         message = _(
-            "{share} texts have more than model.max_length = {max_length} tokens and are read in windows; the "
-            "longest has {max:,}.",
-            share=share(n_long, len(lengths)),
+            "{counted} texts have more than model.max_length = {max_length} tokens and are read in windows; the "
+            "longest has {longest:,}.",
+            counted=share(n_long, len(lengths)),
             max_length=model.max_length,
-            max=int(lengths.max(initial=0)),
+            longest=int(lengths.max(initial=0)),
         )
         fix = _("Raise model.max_length, so that a text is read as a whole.")
         yield Finding("length in tokens", verdict, message, (), "" if verdict == "good" else fix)
@@ -253,38 +251,6 @@ class ClassifyDoctor(TaskDoctor):
 
 def _count_labels(source: Source, settings: ClassifySettings) -> "Counter[str]":
     return Counter(label for row in source.rows() for label in settings.labels_of(row[1]) if row[0].strip() and label)
-
-
-def check_contradictions(source: Source, field: int, noun: Message) -> Finding:
-    """Count rows whose text, ignoring case and spacing, also occurs with another value of this field."""
-    first: dict[int, str] = {}
-    contradicted: set[int] = set()
-    keys: list[int] = []
-    for row in source.rows():
-        key = hash(" ".join(row[0].casefold().split()))
-        keys.append(key)
-        if row[0].strip() and first.setdefault(key, row[field]) != row[field]:
-            contradicted.add(key)
-    count = sum(key in contradicted for key in keys)
-    verdict = verdict_of(count, len(keys), warn=0.005, fail=0.2)
-    message = pick(
-        f"{source.name}: {share(count, len(keys))} rows have a text that also occurs with another {noun.en}.",
-        f"{source.name}：{share(count, len(keys))} 行的文本还带有另一种{noun.zh}。",
-    )
-    check = f"contradicting {noun.en}s"
-    if verdict == "good":
-        return Finding(check, verdict, message)
-    chosen = next(key for key in keys if key in contradicted)
-    examples = [
-        f"{source.location(index)}: {excerpt(row[0])} → {row[field]}"
-        for index, (key, row) in enumerate(zip(keys, source.rows(), strict=False))
-        if key == chosen
-    ]
-    fix = pick(
-        f"Decide on one {noun.en} for each text: no model can learn both, and the score has a ceiling.",
-        f"请为每条文本确定一种{noun.zh}：模型无法同时学会两种，得分会有上限。",
-    )
-    return Finding(check, verdict, message, tuple(examples[:MAX_EXAMPLES]), fix)
 
 
 # The same word asserted, negated, doubted and asked about.

@@ -133,7 +133,7 @@ class Classify(LabelingTask):
         labels = sorted(counts)
         refuse_many_labels(labels, MAX_LABELS)
         if len(labels) < 2 and not (settings.multi_label and labels):
-            reason = f"every row has the label “{labels[0]}”" if labels else "no row has a label"
+            reason = _("every row has the label “{label}”", label=labels[0]) if labels else _("no row has a label")
             raise DataError(
                 _("Nothing to classify: {reason}. Give rows with at least two different labels.", reason=reason)
             )
@@ -364,7 +364,11 @@ class Classify(LabelingTask):
     def baseline_share(self, rows: Sequence[Row]) -> float:
         """The mean share of the linear classifier in the decisions on these rows."""
         predictions = self.predict([row[0] for row in rows], DecodeSettings())
-        return float(np.mean([one.ngram_share for one in predictions if one.ngram_share is not None] or [0.0]))
+        return float(
+            np.mean(
+                [prediction.ngram_share for prediction in predictions if prediction.ngram_share is not None] or [0.0]
+            )
+        )
 
     def _linear_shares(
         self, texts: Sequence[str], transformer: Float[Tensor, "N C"], logits: Float[Tensor, "N C"]

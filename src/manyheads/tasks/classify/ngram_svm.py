@@ -213,8 +213,8 @@ class Mixture:
 
     def logits(self, transformer: Float[Tensor, "N C"], linear: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
         """The logits of the mixture."""
-        one, other = self.parts(transformer, linear)
-        return one + other
+        own, other = self.parts(transformer, linear)
+        return own + other
 
 
 def _negative_log_likelihood(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from manyheads.messages import _
 from manyheads.settings import Range, Rate, raise_faults, type_faults
 from manyheads.tasks.model_inputs import Pooling
 from manyheads.tasks.task import TaskSettings
@@ -33,7 +34,7 @@ class ClassifySettings(TaskSettings):
 
     def _faults(self) -> list[str]:
         if self.multi_label and not self.separator:
-            return ['task.separator is empty: it separates the labels of a row. Use "|", for instance.']
+            return [_('task.separator is empty: it separates the labels of a row. Use "|", for instance.')]
         return []
 
     @property

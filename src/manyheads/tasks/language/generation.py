@@ -120,7 +120,7 @@ class TextGenerator:
             return model_input
         inner = f" {answer}" if self._ends_with_a_space(text) else answer
         ids = self.tokenizer.encode_continuation(inner)
-        check_fits([*tokens, *self.tokenizer.tokens_from_ids(ids)], context - 1, "The text with its answer")
+        check_fits([*tokens, *self.tokenizer.tokens_from_ids(ids)], context - 1, _("The text with its answer"))
         return self._written(model_input, answer, ids, has_ended=True)
 
     def generate_one(
@@ -164,13 +164,13 @@ class TextGenerator:
         if settings.method == "beam":
             raise DataError(
                 _(
-                    "text {number} has {n_prompt:,} tokens; with decode.max_new_tokens = {max_length} more they do "
-                    "not fit into this model's {max_length_2:,}. Shorten it, or let the window slide with "
+                    "text {number} has {n_tokens:,} tokens; with decode.max_new_tokens = {n_new} more they do "
+                    "not fit into this model's {max_length:,}. Shorten it, or let the window slide with "
                     'decode.method = "greedy" or "sample".',
                     number=number + 1,
-                    n_prompt=len(prompt),
-                    max_length=settings.max_length(),
-                    max_length_2=self.model.settings.max_length,
+                    n_tokens=len(prompt),
+                    n_new=settings.max_length(),
+                    max_length=self.model.settings.max_length,
                 )
             )
         should_stop = self._should_stop(prompt, settings.stop)

@@ -11,7 +11,6 @@ from itertools import islice
 from manyheads import corpora
 from manyheads.corpora.story_parser import first_sentence
 from manyheads.errors import DataError
-from manyheads.language import pick
 from manyheads.messages import Message, _
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import PLAIN_TEXT, DataFiles
@@ -171,7 +170,7 @@ def _refuse_table_as_text(files: DataFiles) -> None:
                 path=path,
             )
         )
-    for separator, name, suffix in (("\t", "a tab", ".tsv"), (";", "a semicolon", ".csv")):
+    for separator, name, suffix in (("\t", _("a tab"), ".tsv"), (";", _("a semicolon"), ".csv")):
         rows = [line.split(separator) for line in lines]
         n_columns = len(rows[0])
         if n_columns < 2 or any(len(row) != n_columns for row in rows):
@@ -179,11 +178,11 @@ def _refuse_table_as_text(files: DataFiles) -> None:
         if separator == "\t" or any(Column("", column).repeats for column in zip(*rows, strict=True)):
             raise DataError(
                 _(
-                    "{path}: every line has {n_columns} columns, with {name} between them: a table. Rename it to "
+                    "{path}: every line has {n_columns} columns, with {separator} between them: a table. Rename it to "
                     "end in {suffix}; or, if it is plain text, give --task language.",
                     path=path,
                     n_columns=n_columns,
-                    name=name,
+                    separator=name,
                     suffix=suffix,
                 )
             )
@@ -239,7 +238,7 @@ def _consistency(stories: Sequence[str]) -> list[tuple[str, str]]:
     lines = [("", summary)]
     for story, found in zip(stories, faults, strict=True):
         if found:
-            lines.append(("", f"{pick('An inconsistent one:', '不一致的一例：')} {shortened(story, _LONGEST)}"))
+            lines.append(("", _("An inconsistent one: {story}", story=shortened(story, _LONGEST))))
             lines.append(("", f"  ({shortened(found[0])})"))
             break
     return lines

@@ -102,7 +102,7 @@ class Language(DocumentTask, GenerativeTask):
 
     def training_task(self, data: TrainingData) -> LanguageTrainingTask:
         """The task as the training loop sees it."""
-        refuse_sampling(data, "a language model")
+        refuse_sampling(data, _("a language model"))
         return LanguageTrainingTask(self.model, self.tokenizer, data)
 
     @property
@@ -211,7 +211,9 @@ class Language(DocumentTask, GenerativeTask):
             *zip(*_resampled(blocks), strict=True),
             item="blocks" if len(blocks) < _FEW_DOCUMENTS else "documents",
             context=f"context:{self.model.settings.max_length}|stride:{self.stride}|words:with line ends",
-            samples=[GenerationSample(one.prompt, one.answer) for one in self.predict(prompts, brief)],
+            samples=[
+                GenerationSample(prediction.prompt, prediction.answer) for prediction in self.predict(prompts, brief)
+            ],
         )
 
     def _blocks(self, text: str, nats: NDArray[np.float64]) -> list["_Block"]:

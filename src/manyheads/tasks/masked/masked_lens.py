@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.messages import Message
+from manyheads.messages import Message, _
 from manyheads.model import evaluating
 from manyheads.tasks.lens_output import (
     Alternatives,
@@ -94,7 +94,7 @@ class MaskedProbe:
     def alternatives(self, position: int, instead: int | str) -> Alternatives:
         """The token chosen for the mask at a source position, and another one."""
         if position not in self.masks:
-            raise refuse_position(position, f"the masks at {', '.join(map(str, self.masks)) or 'no position'}")
+            raise refuse_position(position, _("the masks at {positions}", positions=", ".join(map(str, self.masks))))
         other = check_token_id(instead, self.task.tokenizer.vocab_size)
         chosen = self.chosen[self.masks.index(position)]
         names = [token_text(self.task.tokenizer, token_id) for token_id in (chosen, other)]

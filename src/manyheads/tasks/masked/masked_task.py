@@ -145,7 +145,7 @@ class Masked(DocumentTask):
 
     def training_task(self, data: TrainingData) -> MaskedTrainingTask:
         """The task as the training loop sees it."""
-        refuse_sampling(data, "a masked language model")
+        refuse_sampling(data, _("a masked language model"))
         return MaskedTrainingTask(self, data)
 
     @cached_property
@@ -267,7 +267,9 @@ class Masked(DocumentTask):
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Filling]:
         """Fill in the most probable token for each mask."""
-        encoded = [self._encode(text, f"text {number}") for number, text in enumerate(texts, start=first + 1)]
+        encoded = [
+            self._encode(text, _("text {number}", number=number)) for number, text in enumerate(texts, start=first + 1)
+        ]
         inputs = [torch.tensor([BOS, *ids], device=self.model.device) for ids in encoded]
         predicted = self._predict_masks(inputs, [ids == MASK for ids in inputs])
         return [self._fill(ids, log_probabilities) for ids, log_probabilities in zip(encoded, predicted, strict=True)]
@@ -292,18 +294,18 @@ class Masked(DocumentTask):
         if MASK_TEXT not in text:
             raise DataError(
                 _(
-                    "{where} has no {MASK_TEXT}: write it where a token is to be predicted.",
+                    "{where} has no {mask}: write it where a token is to be predicted.",
                     where=where,
-                    MASK_TEXT=MASK_TEXT,
+                    mask=MASK_TEXT,
                 )
             )
         ids = [token.id for token in self._tokens(text)]
         if len(ids) > self.limit:
             raise DataError(
                 _(
-                    "{where} has {n_ids:,} tokens; this model reads at most {limit:,}. Split it up.",
+                    "{where} has {n_tokens:,} tokens; this model reads at most {limit:,}. Split it up.",
                     where=where,
-                    n_ids=len(ids),
+                    n_tokens=len(ids),
                     limit=self.limit,
                 )
             )

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import DataError
-from manyheads.language import pick
 from manyheads.messages import Message, _
 from manyheads.tasks.columns import named_pair
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text
@@ -27,7 +26,6 @@ from manyheads.tasks.proposal import (
     Proposal,
     Quickstart,
     Survey,
-    pluralized,
     schedule_choices,
 )
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
@@ -142,7 +140,7 @@ class Seq2SeqInit(TaskInit):
             )
         for files in sets.values():
             if len(files) == 2 and files[0].resolve() == files[1].resolve():
-                raise DataError(_("{files} is given twice. Give the text and its translation.", files=files[0]))
+                raise DataError(_("{file} is given twice. Give the text and its translation.", file=files[0]))
         languages = languages_of_names(training)
         direction = request.direction if all(request.direction) else languages
         for files in sets.values():
@@ -157,7 +155,7 @@ class Seq2SeqInit(TaskInit):
 
     def check_rows(self, rows: Sequence[Row], where: str) -> None:
         """Refuse targets that are labels."""
-        targets = {target for _, target in rows}
+        targets = {target for _source, target in rows}
         if len(targets) <= _FEW_TARGETS and len(rows) >= _MIN_PAIRS_FOR_LABELS:
             examples = shortened(", ".join(sorted(targets)[:3]), 60)
             raise DataError(
@@ -176,11 +174,11 @@ class Seq2SeqInit(TaskInit):
         if n_copies > len(rows) / 2:
             raise DataError(
                 _(
-                    "{where}: the target is the same as the source in {n_copies:,} of {pluralized}. Give the text "
+                    "{where}: the target is the same as the source in {n_copies:,} of {n_pairs:,} pairs. Give the text "
                     "and its translation.",
                     where=where,
                     n_copies=n_copies,
-                    pluralized=pluralized(len(rows), "pair"),
+                    n_pairs=len(rows),
                 )
             )
 
@@ -188,11 +186,18 @@ class Seq2SeqInit(TaskInit):
         """The requested languages, else those of the names, else those of the scripts; a wrong direction is refused."""
         by_script = [language_of_text(" ".join(pair[side] for pair in rows[:2000])) for side in (0, 1)]
         if _is_exchanged(by_script, requested):
-            side, language = ("source", by_script[0]) if by_script[0] else ("target", by_script[1])
-            remedy = "Exchange the two files." if len(files) == 2 else "Exchange --source-column and --target-column."
+            side, language = (_("source"), by_script[0]) if by_script[0] else (_("target"), by_script[1])
+            columns = _("Exchange --source-column and --target-column.")
             raise DataError(
-                f"{' + '.join(files)}: the {side} is written in {language}, but the requested direction is "
-                f"{requested[0] or '?'} → {requested[1] or '?'}. {remedy}"
+                _(
+                    "{files}: the {side} is written in {language}, but the requested direction is {direction}. "
+                    "{remedy}",
+                    files=" + ".join(files),
+                    side=side,
+                    language=language,
+                    direction=" → ".join(code or "?" for code in requested),
+                    remedy=_("Exchange the two files.") if len(files) == 2 else columns,
+                )
             )
         if _is_exchanged(by_script, named):
             named = (named[1], named[0])  # en-zh.tsv whose first column is Chinese
@@ -259,7 +264,7 @@ class Seq2SeqInit(TaskInit):
         if not settings.consistency:
             return (task,)
         both = (replace(settings, consistency=0.0), replace(settings, consistency_after=0))
-        return tuple(type(task).restore(task.model, task.tokenizer, one, task.metadata()) for one in both)
+        return tuple(type(task).restore(task.model, task.tokenizer, phase, task.metadata()) for phase in both)
 
     def scoring_seconds(
         self, task: "Task", survey: Survey, decode: DecodeSettings, timer: Timer
@@ -287,7 +292,7 @@ class Seq2SeqInit(TaskInit):
 
 
 def _columns_reason(columns: Sequence[str]) -> str:
-    return pick(f"it has the columns {listed(columns)}", f"有 {'、'.join(columns)} 列")
+    return _("it has the columns {columns}", columns=listed(columns))
 
 
 def pick_columns(columns: Sequence[str], direction: Languages) -> Languages | None:
@@ -345,13 +350,13 @@ def _columns_of(path: Path, direction: Languages) -> Languages:
         )
     table = format_of(path)
     no_header = table is not None and table.may_lack_header
-    hint = " If there is no header: --source-column 1 --target-column 2." if no_header else ""
+    hint = _(" If there is no header: --source-column 1 --target-column 2.") if no_header else ""
     raise DataError(
         _(
-            "{path}: it is not clear which columns to translate (columns: {shortened}). Name them with "
+            "{path}: it is not clear which columns to translate (columns: {columns}). Name them with "
             "--source-column and --target-column.{hint}",
             path=path,
-            shortened=shortened(", ".join(columns)),
+            columns=shortened(", ".join(columns)),
             hint=hint,
         )
     )
@@ -369,12 +374,12 @@ def _refuse_exchanged(files: Sequence[Path], direction: Languages) -> None:
     if first != second and (second, first) == (base_of(direction[0]), base_of(direction[1])):
         raise DataError(
             _(
-                "{files} and {files_2} go from {named} to {named_2}, but the requested direction is {direction}. "
-                "Exchange the two files.",
-                files=files[0],
-                files_2=files[1],
-                named=named[0],
-                named_2=named[1],
+                "{source_file} and {target_file} go from {source} to {target}, but the requested direction is "
+                "{direction}. Exchange the two files.",
+                source_file=files[0],
+                target_file=files[1],
+                source=named[0],
+                target=named[1],
                 direction=" → ".join(direction),
             )
         )
@@ -464,7 +469,7 @@ class Seq2SeqDoctor(TaskDoctor):
 
     def check_outputs(self, check: str, samples: Sequence[Sample]) -> Finding:
         """Check for outputs that are all the same, copied, repetitive or empty."""
-        return check_outputs(check, [source for source, *_ in samples], [output for _, output, _ in samples])
+        return check_outputs(check, [sample[0] for sample in samples], [sample[1] for sample in samples])
 
 
 def _check_copies(source: Source) -> Finding:

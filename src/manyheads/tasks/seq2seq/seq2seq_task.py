@@ -315,7 +315,7 @@ class Seq2Seq(PairTask):
         model_input = ModelInput(text, source=source, target=(special_token(self.tokenizer, BOS),))
         if answer is None:
             return model_input
-        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, "The answer")
+        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, _("The answer"))
         return replace(
             model_input,
             answer=answer,
@@ -381,9 +381,9 @@ class Seq2Seq(PairTask):
         if len(ids) > self.limit:
             raise DataError(
                 _(
-                    "{where} has {n_ids:,} tokens; this model reads at most {limit:,}. Split it up.",
+                    "{where} has {n_tokens:,} tokens; this model reads at most {limit:,}. Split it up.",
                     where=where,
-                    n_ids=len(ids),
+                    n_tokens=len(ids),
                     limit=self.limit,
                 )
             )
@@ -410,7 +410,7 @@ class Seq2Seq(PairTask):
         flat = [parts[index][number] for index, number in rows]
         encoded = self.tokenizer.encode_batch([part.source for part in flat])
         for (index, _text), ids in zip(rows, encoded, strict=True):
-            self._refuse_long(ids, f"text {first + index + 1}")
+            self._refuse_long(ids, _("text {number}", number=first + index + 1))
         n_pending = [len(own) for own in parts]
         progress(n_pending.count(0))
 
@@ -438,7 +438,7 @@ class Seq2Seq(PairTask):
             )
         if settings.method == "sample":
             raise DataError(_('glossary, keep and prefix are not for samples. Use decode.method = "beam" or "greedy".'))
-        for prefix in dict.fromkeys(one.prefix for one in options):
+        for prefix in dict.fromkeys(option.prefix for option in options):
             n_tokens = len(self.tokenizer.encode(prefix))
             if n_tokens >= self.limit:
                 raise DataError(
@@ -476,10 +476,12 @@ class Seq2Seq(PairTask):
         predictions = []
         for row, (part, ids) in enumerate(zip(parts, encoded, strict=True)):
             lacking = search.lacking(row, found[row][0]) if part.has_requirements else []
-            one = self._translations(part, ids, found[row], lacking, is_looping=row in looping)
+            translations = self._translations(part, ids, found[row], lacking, is_looping=row in looping)
             if self.confidence is not None and settings.method != "sample" and ids:
-                one = replace(one, confidence=self.confidence.of(one.candidates[0].mean_log_probability))
-            predictions.append(one)
+                translations = replace(
+                    translations, confidence=self.confidence.of(translations.candidates[0].mean_log_probability)
+                )
+            predictions.append(translations)
         return predictions
 
     def _translations(
@@ -495,7 +497,7 @@ class Seq2Seq(PairTask):
         n_source, n_best = len(source) + 1, len(hypotheses[0].ids) + 1
         if self.length_ratio is not None and n_best > _MAX_EXCESS * self.length_ratio * n_source + _FEW_TOKENS:
             warnings.append("length")
-        candidates = [self._translation(part, one) for one in hypotheses]
+        candidates = [self._translation(part, hypothesis) for hypothesis in hypotheses]
         answer = candidates[0].text
         if self.is_translation and self._is_short(part, answer, n_best / n_source):
             warnings.append("short")
@@ -504,10 +506,10 @@ class Seq2Seq(PairTask):
         warnings += [name for name, lost in (("missing", missing), ("glossary", terms)) if lost]
         return Translations(candidates, warnings, list(dict.fromkeys([*missing, *terms])))
 
-    def _translation(self, part: Part, one: Hypothesis) -> Translation:
-        mean = one.log_probability / max(1, len(one.ids) + one.finished)
-        text = part.finish(self.tokenizer.decode(one.ids))
-        return Translation(text, one.log_probability, one.score, one.finished, mean)
+    def _translation(self, part: Part, hypothesis: Hypothesis) -> Translation:
+        mean = hypothesis.log_probability / max(1, len(hypothesis.ids) + hypothesis.finished)
+        text = part.finish(self.tokenizer.decode(hypothesis.ids))
+        return Translation(text, hypothesis.log_probability, hypothesis.score, hypothesis.finished, mean)
 
     def _is_short(self, part: Part, answer: str, ratio: float) -> bool:
         """Whether a translation is too short to be complete."""
@@ -537,14 +539,14 @@ class Seq2Seq(PairTask):
             join_candidates(
                 text,
                 parts,
-                [one.candidates for one in predictions],
+                [part.candidates for part in predictions],
                 settings.n_best,
                 are_samples=settings.method == "sample",
             ),
-            list(dict.fromkeys(warning for one in predictions for warning in one.warnings)),
-            list(dict.fromkeys(span for one in predictions for span in one.missing)),
-            part_spans(text, parts, [one.candidates[0] for one in predictions]),
-            min((one.confidence for one in predictions if one.confidence is not None), default=None),
+            list(dict.fromkeys(warning for part in predictions for warning in part.warnings)),
+            list(dict.fromkeys(span for part in predictions for span in part.missing)),
+            part_spans(text, parts, [part.candidates[0] for part in predictions]),
+            min((part.confidence for part in predictions if part.confidence is not None), default=None),
         )
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
@@ -555,7 +557,8 @@ class Seq2Seq(PairTask):
         """Score greedy translations."""
         sources, references = ([row[side] for row in rows] for side in (0, 1))
         translations = [
-            one.answer for one in self.predict(sources, DecodeSettings(method="greedy", repetition_guard=False))
+            prediction.answer
+            for prediction in self.predict(sources, DecodeSettings(method="greedy", repetition_guard=False))
         ]
         score = quick_score(metric, translations, references, self.settings.target_language)
         return ValidationResult(metric, score, list(zip(sources, translations, references, strict=True)))
@@ -574,7 +577,7 @@ class Seq2Seq(PairTask):
             return task.predict(sources, replace(settings, n_best=1, abstain=None))
 
         def tally(translations: Sequence[Translations]) -> Tally:
-            texts = [one.answer for one in translations]
+            texts = [translation.answer for translation in translations]
             return overlap_tally(metric, texts, references, self.settings.target_language)
 
         choice = None
@@ -583,8 +586,8 @@ class Seq2Seq(PairTask):
             settings = replace(settings, length_penalty=choice.value)
         else:
             found = translate(settings)
-        means = [one.candidates[0].mean_log_probability for one in found]
-        confidence = Confidence.fit(means, sentence_chrf([one.answer for one in found], references))
+        means = [translation.candidates[0].mean_log_probability for translation in found]
+        confidence = Confidence.fit(means, sentence_chrf([translation.answer for translation in found], references))
         return replace(self, confidence=confidence), settings, choice
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
@@ -608,7 +611,7 @@ class Seq2Seq(PairTask):
         if not any(reference.strip() for reference in references):
             raise DataError(_("Every reference is empty: there is nothing to score. Give references."))
         readable = [source if self.fits(source) else "" for source in sources]
-        best = [one.candidates[0] for one in self.predict(readable, settings, progress=progress)]
+        best = [prediction.candidates[0] for prediction in self.predict(readable, settings, progress=progress)]
         return Answers(
             sources=sources,
             # As in a file with one line per text, so that other tools compute the same scores.

@@ -35,7 +35,11 @@ class Seq2SeqSettings(TaskSettings):
         faults = type_faults(self, "task.")
         if not faults:
             faults += [
-                f'task.{name} = {shown(code)} should be a language code, like "en", "zh" or "pt-BR".'
+                _(
+                    'task.{name} = {code} should be a language code, like "en", "zh" or "pt-BR".',
+                    name=name,
+                    code=shown(code),
+                )
                 for name, code in (("source_language", self.source_language), ("target_language", self.target_language))
                 if code and not _LANGUAGE_CODE.fullmatch(code)
             ]
@@ -77,14 +81,14 @@ class TextOptions:
         if self.prefix and is_blank(self.prefix):
             raise DataError(_("prefix has no text. Give the beginning of the translation, or leave it out."))
         for source, target in self.glossary.items():
-            _check_term(source, "A source term of the glossary")
-            _check_term(target, f"The target term of {_shown(source)} in the glossary")
+            _check_term(source, _("A source term of the glossary"))
+            _check_term(target, _("The target term of {term} in the glossary", term=_shown(source)))
         for word in self.keep:
-            _check_term(word, "A word of keep")
+            _check_term(word, _("A word of keep"))
         both = [word for word in self.keep if word in self.glossary]
         if both:
             raise DataError(
-                _("{shown} is in the glossary and in keep. Remove it from one of them.", shown=_shown(both[0]))
+                _("{term} is in the glossary and in keep. Remove it from one of them.", term=_shown(both[0]))
             )
 
     @property
@@ -105,15 +109,17 @@ def options_per_text(options: TextOptions | Iterable[TextOptions] | None, n_text
     if len(chosen) != n_texts:
         raise DataError(
             _(
-                "There are options for {n_chosen:,} texts, but {n_texts:,} texts. Give one for each.",
-                n_chosen=len(chosen),
+                "There are options for {n_options:,} texts, but {n_texts:,} texts. Give one for each.",
+                n_options=len(chosen),
                 n_texts=n_texts,
             )
         )
-    for number, one in enumerate(chosen):
-        if not isinstance(one, TextOptions):
-            raise DataError(_("options[{number}] is of type {type}, not TextOptions.", number=number, type=_type(one)))
-    return None if all(one.is_empty for one in chosen) else chosen
+    for number, option in enumerate(chosen):
+        if not isinstance(option, TextOptions):
+            raise DataError(
+                _("options[{number}] is of type {type}, not TextOptions.", number=number, type=_type(option))
+            )
+    return None if all(option.is_empty for option in chosen) else chosen
 
 
 def _check_text(text: Any, name: str) -> None:
@@ -122,10 +128,10 @@ def _check_text(text: Any, name: str) -> None:
     if len(text) > _MAX_TERM:
         raise DataError(
             _(
-                "{name} has {n_text:,} characters; at most {MAX_TERM:,} are allowed.",
+                "{name} has {n_characters:,} characters; at most {most:,} are allowed.",
                 name=name,
-                n_text=len(text),
-                MAX_TERM=_MAX_TERM,
+                n_characters=len(text),
+                most=_MAX_TERM,
             )
         )
     try:

@@ -101,7 +101,7 @@ class PartSearch:
         beam = max(self.settings.beam, _WIDE_BEAM)
         found = {}
         for row, hypotheses in self._decode(rows, replace(self.settings, beam=beam, n_best=beam)):
-            ranked = sorted(hypotheses, key=lambda one, row=row: self._n_faults(row, one))  # type: ignore[misc]
+            ranked = sorted(hypotheses, key=lambda hypothesis, row=row: self._n_faults(row, hypothesis))  # type: ignore[misc]
             found[row] = ranked[: self.settings.n_best]
         return found
 
@@ -124,7 +124,7 @@ class PartSearch:
 
     def _with_terms(self, found: Mapping[int, list[Hypothesis]], looping: set[int]) -> dict[int, list[Hypothesis]]:
         """Hypotheses with all that is required, for the parts of which one lacks something."""
-        rows = [row for row in self._requirements if any(self.lacking(row, one) for one in found[row])]
+        rows = [row for row in self._requirements if any(self.lacking(row, hypothesis) for hypothesis in found[row])]
         rows = [row for row in rows if self._has_room(row)]
         results: dict[int, list[Hypothesis]] = {}
         guarded = set(looping) if self.settings.repetition_guard else set()
@@ -134,9 +134,15 @@ class PartSearch:
                 self._requirements[row].max_length = self._max_length(row, found[row][0]) if widened == 1 else None
             searched = self._search_terms(rows, guarded, widened)
             for row in rows:
-                good = {one.ids: one for one in (*searched.get(row, ()), *found[row]) if not self.lacking(row, one)}
+                good = {
+                    hypothesis.ids: hypothesis
+                    for hypothesis in (*searched.get(row, ()), *found[row])
+                    if not self.lacking(row, hypothesis)
+                }
                 if good:
-                    ranked = sorted(good.values(), key=lambda one: (one.finished, one.score), reverse=True)
+                    ranked = sorted(
+                        good.values(), key=lambda hypothesis: (hypothesis.finished, hypothesis.score), reverse=True
+                    )
                     results[row] = ranked[: self.settings.n_best]
             rows, widened = [row for row in rows if row not in results], widened * _WIDENED
         again = self._looping(results) - guarded if self.settings.repetition_guard else set()
@@ -214,7 +220,9 @@ class PartSearch:
     @cached_property
     def _prefixes(self) -> dict[int, Phrases]:
         """The prefixes of the parts that have one."""
-        return {row: Phrases(self.tokenizer, {}, prefix=one.forced) for row, one in enumerate(self.parts) if one.forced}
+        return {
+            row: Phrases(self.tokenizer, {}, prefix=part.forced) for row, part in enumerate(self.parts) if part.forced
+        }
 
     def _empty(self, row: int) -> Hypothesis:
         """The hypothesis for a part without anything to translate: its prefix."""

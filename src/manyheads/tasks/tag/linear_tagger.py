@@ -166,8 +166,16 @@ def _attributes(word: str) -> tuple[int, ...]:
 def shape_of(word: str) -> str:
     """The word with every letter and digit replaced by one of its kind: "Xx-00" for "Ab-12"."""
     return "".join(
-        "0" if one.isdigit() else "X" if one.isupper() else "x" if one.islower() else "字" if one.isalpha() else one
-        for one in word
+        "0"
+        if character.isdigit()
+        else "X"
+        if character.isupper()
+        else "x"
+        if character.islower()
+        else "字"
+        if character.isalpha()
+        else character
+        for character in word
     )
 
 

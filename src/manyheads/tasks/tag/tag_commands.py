@@ -11,11 +11,10 @@ from pathlib import Path
 
 from manyheads.errors import DataError
 from manyheads.messages import Message, _
-from manyheads.tasks.classify.classify_commands import check_contradictions
 from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
-from manyheads.tasks.labels import check_labels
+from manyheads.tasks.labels import check_contradictions, check_labels
 from manyheads.tasks.proposal import (
     FEW_ROWS,
     N_SPARE_TOKENS,
@@ -37,7 +36,7 @@ from manyheads.tasks.proposal import (
 )
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_training import iob2_spans
-from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor
+from manyheads.tasks.task_doctor import ENTITY_TYPE, INTENT, Sample, Source, TaskDoctor
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names, requested_column
 from manyheads.text.reading.formats import is_table
 from manyheads.text.reading.readers import Row
@@ -92,21 +91,21 @@ class TagInit(TaskInit):
     def _recognize_table(self, files: DataFiles, request: Request) -> TaskGuess | None:
         path, columns = files.paths[0], files.columns
         requested = requested_column(files, request, "tags")
-        tags = requested or next((one for one in columns if one.are_tags), None)
+        tags = requested or next((column for column in columns if column.are_tags), None)
         if tags is None or not (tags.are_tags or _are_word_labels(tags, columns)):
             _refuse_tag_ids(files)
             if not self.is_requested(request):
                 return None
             raise DataError(
                 _(
-                    "{path}: no column holds tags such as B-PER, I-PER and O (columns: {column_names}). Name it "
+                    "{path}: no column holds tags such as B-PER, I-PER and O (columns: {columns}). Name it "
                     "with --tags-column.",
                     path=path,
-                    column_names=column_names(columns),
+                    columns=column_names(columns),
                 )
             )
         words = requested_column(files, request, "text") or next(
-            (one for one in columns if one is not tags and one.has_as_many_words(tags)), None
+            (column for column in columns if column is not tags and column.has_as_many_words(tags)), None
         )
         if words is None:
             raise DataError(
@@ -121,7 +120,7 @@ class TagInit(TaskInit):
             (column for column in columns if column.is_called_label and column.repeats), None
         )
         chosen = {"text": words.name, "tags": tags.name} | ({"label": label.name} if label else {})
-        reason = _("column {name} holds tags for the words of {name_2}", name=tags.name, name_2=words.name)
+        reason = _("column {tags} holds tags for the words of {words}", tags=tags.name, words=words.name)
         if label:
             reason += _(" and {name} an intent for each text", name=label.name)
         return TaskGuess(reason, chosen, {"intents": label is not None})
@@ -192,18 +191,18 @@ def _refuse_tag_ids(files: DataFiles) -> None:
             if words is not numbers and not words.is_numbers and words.has_as_many_words(numbers):
                 raise DataError(
                     _(
-                        "{paths}: column {name} numbers the tags for the words of {name_2}. Write the tags "
+                        "{path}: column {tags} numbers the tags for the words of {words}. Write the tags "
                         "themselves, such as B-PER, I-PER and O.",
-                        paths=files.paths[0],
-                        name=numbers.name,
-                        name_2=words.name,
+                        path=files.paths[0],
+                        tags=numbers.name,
+                        words=words.name,
                     )
                 )
 
 
 def _are_word_labels(tags: Column, columns: Sequence[Column]) -> bool:
     """Whether a column has a label for each word of another one, such as parts of speech."""
-    return any(one is not tags and one.has_as_many_words(tags) for one in columns) and not tags.is_numbers
+    return any(column is not tags and column.has_as_many_words(tags) for column in columns) and not tags.is_numbers
 
 
 def _character_choices(survey: Survey) -> Iterable[Choice]:
@@ -218,7 +217,6 @@ def _are_characters(survey: Survey) -> bool:
     return survey.has_many_characters and sum(map(len, survey.texts)) < 2.5 * n_words
 
 
-_TYPE, _INTENT = Message("type"), Message("intent")
 _MIN_TAGGED = 3  # a mention that was tagged less often may have been tagged by mistake
 _MIN_LETTERS = 3  # of a mention; shorter ones are often words of their own
 _LONGEST = 4  # words of a mention that is searched for
@@ -263,11 +261,13 @@ class TagDoctor(TaskDoctor):
         train, *held_out = sets
         counts = {source.name: _TagCounts.of(source) for source in sets}
         own, others = counts[train.name], {source.name: counts[source.name] for source in held_out}
-        yield from check_labels(own.types, {name: one.types for name, one in others.items()}, _TYPE, per_row=False)
+        yield from check_labels(
+            own.types, {name: count.types for name, count in others.items()}, ENTITY_TYPE, per_row=False
+        )
         if settings.intents:
-            intents = {name: one.intents for name, one in others.items()}
-            yield from check_labels(own.intents, intents, _INTENT, per_row=True)
-            yield check_contradictions(train, 2, _INTENT)
+            intents = {name: count.intents for name, count in others.items()}
+            yield from check_labels(own.intents, intents, INTENT, per_row=True)
+            yield check_contradictions(train, 2, INTENT)
         yield check_types_of_mentions(train, own.mentions)
         yield check_untagged(train, own.mentions)
         yield _check_empty(train, own)
@@ -299,9 +299,9 @@ def check_types_of_mentions(source: Source, mentions: "dict[str, Counter[str]]")
     count = sum(minority.values())
     verdict = verdict_of(count, total, warn=0.1, fail=0.4)
     message = _(
-        "{name}: {share} entities have another type than the same words usually have.",
+        "{name}: {counted} entities have another type than the same words usually have.",
         name=source.name,
-        share=share(count, total),
+        counted=share(count, total),
     )
     if verdict == "good":
         return Finding("inconsistent types", verdict, message)
@@ -358,7 +358,7 @@ def _outside(words: Sequence[str], tags: Sequence[str]) -> Iterator[str]:
 def _check_empty(source: Source, counts: _TagCounts) -> Finding:
     verdict = verdict_of(counts.n_without, counts.n_rows, warn=0.8, fail=0.999)
     message = _(
-        "{name}: {share} sentences have no entity.", name=source.name, share=share(counts.n_without, counts.n_rows)
+        "{name}: {counted} sentences have no entity.", name=source.name, counted=share(counts.n_without, counts.n_rows)
     )
     fix = _("Check that the tags are in the right column; if they are, leave out some of these sentences.")
     return Finding("no entities", verdict, message, (), "" if verdict == "good" else fix)

@@ -234,7 +234,7 @@ class Tag(LabelingTask):
         refuse_many_labels(sorted(mentions), MAX_TAGS)
         if settings.intents and len(intents) < 2:
             raise DataError(
-                _("Every row has the intent “{next}”. Set task.intents = false.", next=next(iter(intents), ""))
+                _("Every row has the intent “{intent}”. Set task.intents = false.", intent=next(iter(intents), ""))
             )
         metadata = {
             "labels": sorted(mentions),

@@ -251,8 +251,8 @@ class TagTrainingTask:
         )
         loss = torch.stack([self._tag_loss(part, batch) for part in scores.chunk(n_passes)]).mean()
         if settings.consistency:
-            one, other = scores.chunk(2)
-            loss = loss + 0.5 * settings.consistency * symmetric_kl(one[read.is_real], other[read.is_real])
+            first, second = scores.chunk(2)
+            loss = loss + 0.5 * settings.consistency * symmetric_kl(first[read.is_real], second[read.is_real])
         if intents is not None:
             intent_loss = F.cross_entropy(intents, batch.intents.repeat(n_passes), label_smoothing=settings.smoothing)
             if settings.consistency:

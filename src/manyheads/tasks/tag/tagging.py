@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from manyheads.decode import DecodeSettings
+from manyheads.messages import _
 from manyheads.model import evaluating
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.lens_output import (
@@ -278,7 +279,7 @@ class TagProbe:
             answer=found.line(),
             labels=tuple(LabelChoice(name, probability) for name, probability in found.probabilities.items()),
             ngram_share=None if self.task.linear is None else self.task.baseline_share([row]),
-            spans=tuple(LabeledSpan(one.start, one.end, one.label, one.probability) for one in found.spans),
+            spans=tuple(LabeledSpan(span.start, span.end, span.label, span.probability) for span in found.spans),
             log_probability=float(self.log_probabilities(1)[0]),
         )
 
@@ -323,7 +324,7 @@ class TagProbe:
             for number, word in enumerate(self.words):
                 if word.start <= start < word.end:
                     return number
-        raise refuse_position(position, f"1 to {len(tokens) - 1} for tags, −1 for the intent")
+        raise refuse_position(position, _("1 to {last} for tags, −1 for the intent", last=len(tokens) - 1))
 
     def _scores(self, n_rows: int) -> Scores:
         """The mixed scores of each copy."""
