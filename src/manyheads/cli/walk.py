@@ -29,7 +29,15 @@ class _Steps(click.ParamType["tuple[int, ...]"]):
             ends = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
             first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
             if not 1 <= first <= last <= _N_STEPS:
-                self.fail(f"{value!r} is not a list of steps from 1 to {_N_STEPS}. Write 3, 1-4 or 2,6-8.", param, ctx)
+                self.fail(
+                    _(
+                        "{value!r} is not a list of steps from 1 to {n_steps}. Write 3, 1-4 or 2,6-8.",
+                        value=value,
+                        n_steps=_N_STEPS,
+                    ),
+                    param,
+                    ctx,
+                )
             steps += range(first, last + 1)
         return tuple(steps)
 
@@ -105,22 +113,22 @@ def walk(
     _print_page(page, steps)
 
 
-def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
+def _make_page(words: tuple[str, ...], options: dict[str, Any]) -> "Page":
     """Compute the walk that the arguments request."""
     from manyheads.walks.toy_model import measure_saturation, walk_sentence, worked_example
     from manyheads.walks.walk_page import Page
 
     match words:
         case ():
-            if how["layer"] is not None or how["answer"] is not None or how["head"]:
+            if options["layer"] is not None or options["answer"] is not None or options["head"]:
                 raise click.UsageError(_("The worked example has one head: --layer, --head and --answer need a TEXT."))
-            return Page(worked_example(how["query"]), "worked", saturations=measure_saturation())
+            return Page(worked_example(options["query"]), "worked", saturations=measure_saturation())
         case (text,):
             if _is_folder(text):
                 raise click.UsageError(_('Give a text too: manyheads walk {text} "…".', text=text))
-            return Page(walk_sentence(text, **how), "untrained", saturations=measure_saturation())
+            return Page(walk_sentence(text, **options), "untrained", saturations=measure_saturation())
         case (bundle, text):
-            return Page(_walk_bundle(Path(bundle), text, how), "bundle")
+            return Page(_walk_bundle(Path(bundle), text, options), "bundle")
         case _:
             raise click.UsageError(_('Put the text in quotes: manyheads walk "{words}".', words=" ".join(words)))
 
@@ -133,19 +141,18 @@ def _is_folder(text: str) -> bool:
         return False
 
 
-def _walk_bundle(bundle: Path, text: str, how: dict[str, Any]) -> "Walk":
+def _walk_bundle(bundle: Path, text: str, options: dict[str, Any]) -> "Walk":
     from manyheads.bundle import load
     from manyheads.walks.block_walk import walk as walk_model
 
-    return walk_model(load(bundle), text, **how)
+    return walk_model(load(bundle), text, **options)
 
 
 def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
     from dataclasses import replace
 
     from manyheads.cli.progress import make_console
-    from manyheads.walks.walk_page import show_heading
-    from manyheads.walks.walk_steps import show_steps
+    from manyheads.walks.walk_steps import show_heading, show_steps
 
     console = make_console(plain=False)
     page = replace(page, columns=min(console.width, _MAX_WIDTH))
