@@ -133,7 +133,7 @@ def _targets(digits: Digits, walk: LossWalk) -> Iterator[Line]:
 def _loss_table(digits: Digits, output: OutputWalk, walk: LossWalk) -> Iterator[Line]:
     names, widths = _token_names(output), (10, 10, 10, 16)
     before = " " * cell_len(names[0])
-    headings = (_("target"), "p", "-ln p", _("target × -ln p"))
+    headings = _("target|p|-ln p|target × -ln p").split("|")
     yield cells(before, headings, widths, "bold")
     terms = []
     right = Decimal()
