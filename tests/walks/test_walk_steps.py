@@ -14,11 +14,11 @@ from manyheads.language import LANGUAGES, Language, using
 from manyheads.walks import Walk, walk, walk_sentence, worked_example
 from manyheads.walks.number_format import number, vector, wrapped
 from manyheads.walks.toy_model import measure_saturation
-from manyheads.walks.walk_page import Page, show_heading
-from manyheads.walks.walk_steps import STEPS, show_steps
+from manyheads.walks.walk_page import Page
+from manyheads.walks.walk_steps import STEPS, show_heading, show_steps
 
 from lens.makers import MODELS, TEXTS, WRITERS, task_of
-from lens.test_attention_walk import each_walk
+from walks.test_attention_walk import each_walk
 from model.makers import small
 
 WIDE_TEXT = "The old teacher did not buy the red book, and the young doctor saw two small cats near the house."

@@ -29,12 +29,15 @@ class _Steps(click.ParamType["tuple[int, ...]"]):
             ends = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
             first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
             if not 1 <= first <= last <= _N_STEPS:
-                text = _(
-                    "{value!r} is not a list of steps from 1 to {last}. Write 3, 1-4 or 2,6-8.",
-                    value=value,
-                    last=_N_STEPS,
+                self.fail(
+                    _(
+                        "{value!r} is not a list of steps from 1 to {n_steps}. Write 3, 1-4 or 2,6-8.",
+                        value=value,
+                        n_steps=_N_STEPS,
+                    ),
+                    param,
+                    ctx,
                 )
-                self.fail(text, param, ctx)
             steps += range(first, last + 1)
         return tuple(steps)
 
@@ -122,7 +125,7 @@ def _make_page(words: tuple[str, ...], options: dict[str, Any]) -> "Page":
             return Page(worked_example(options["query"]), "worked", saturations=measure_saturation())
         case (text,):
             if _is_folder(text):
-                raise click.UsageError(_('Give a text too: manyheads walk {bundle} "…".', bundle=text))
+                raise click.UsageError(_('Give a text too: manyheads walk {text} "…".', text=text))
             return Page(walk_sentence(text, **options), "untrained", saturations=measure_saturation())
         case (bundle, text):
             return Page(_walk_bundle(Path(bundle), text, options), "bundle")
@@ -149,8 +152,7 @@ def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
     from dataclasses import replace
 
     from manyheads.cli.progress import make_console
-    from manyheads.walks.walk_page import show_heading
-    from manyheads.walks.walk_steps import show_steps
+    from manyheads.walks.walk_steps import show_heading, show_steps
 
     console = make_console(plain=False)
     page = replace(page, columns=min(console.width, _MAX_WIDTH))

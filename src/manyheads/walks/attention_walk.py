@@ -37,11 +37,11 @@ from manyheads.model.score_forms import (
 )
 from manyheads.text.tokens.tokenizer import METASPACE
 from manyheads.text.tokens.words import is_chinese_or_kana
-from manyheads.walks.doubles import Floats, doubles
 
 if TYPE_CHECKING:
     from manyheads.walks.block_walk import BlockWalk
 
+Floats = NDArray[np.float64]
 _MAX_TOKENS = 12  # of one word
 _N_SHOWN = 20  # positions listed in an error
 
@@ -119,7 +119,7 @@ class Walk:
 
     def _repr_html_(self) -> str:
         """Show the row of the query in a notebook."""
-        from manyheads.walks.notebook_walk import walk_html
+        from manyheads.walks.head_row import walk_html
 
         return walk_html(self)
 
@@ -333,6 +333,11 @@ def _matrices(attention: MultiHeadAttention, head: int) -> Matrices:
     else:
         output, output_bias = np.eye(shape.n_heads * shape.value_width), None
     return Matrices(query[0], key[0], value[0], output, query[1], key[1], value[1], output_bias)
+
+
+def doubles(tensor: Tensor) -> Floats:
+    """Return a tensor as an array of doubles, as walks hold them."""
+    return np.ascontiguousarray(tensor.detach().numpy(), dtype=np.float64)
 
 
 def slice_of(head: int, width: int) -> slice:

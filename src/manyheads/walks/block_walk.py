@@ -18,8 +18,14 @@ from manyheads.model.blocks import DecoderBlock, EncoderBlock
 from manyheads.model.norms import Norm
 from manyheads.tasks import GenerativeTask, Task
 from manyheads.text.tokens.tokenizer import Token
-from manyheads.walks.attention_walk import AttentionCall, Walk, choose_attention, choose_position, walk_attention
-from manyheads.walks.doubles import Floats
+from manyheads.walks.attention_walk import (
+    AttentionCall,
+    Floats,
+    Walk,
+    choose_attention,
+    choose_position,
+    walk_attention,
+)
 from manyheads.walks.norm_walk import NormComparison, compare_norms, walk_norm
 from manyheads.walks.output_walk import LossWalk, OutputWalk, walk_loss, walk_output
 from manyheads.walks.sublayer_walk import (

@@ -11,7 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal
 import numpy as np
 from rich.cells import cell_len
 
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.walks.number_format import Floats, Line, bracketed, ends, factor, n_more
 
 RESULT = 3  # decimals of a result
@@ -102,7 +102,7 @@ def gapped(digits: Digits, true: Floats, term: Callable[[int], Term], at_front: 
 
 def joined(terms: Sequence[Term]) -> Term:
     """Return a sum as one term."""
-    return " + ".join(text for text, _ in terms), sum((value for _, value in terms), Decimal())
+    return " + ".join(text for text, _value in terms), sum((value for _text, value in terms), Decimal())
 
 
 def dot(digits: Digits, left: Floats, right: Floats, bias: float | None = None, *, with_products: bool = False) -> str:
@@ -115,11 +115,11 @@ def dot(digits: Digits, left: Floats, right: Floats, bias: float | None = None, 
     terms = gapped(digits, left * right, product, 1, 1)
     if bias is not None:
         shown = digits.of(bias)
-        terms.append((f"{factor(shown)} ({pick('bias', '偏置')})", Decimal(shown)))
+        terms.append((_("{number} (bias)", number=factor(shown)), Decimal(shown)))
     text, value = joined(terms)
     total = digits.result(float(left @ right) + (bias or 0.0), value)
     if with_products and bias is None and 1 < len(left) == len(terms):
-        products, value = joined([_operand(digits.rounded(each)) for _, each in terms])
+        products, value = joined([_operand(digits.rounded(each)) for _text, each in terms])
         digits.result(float(left @ right), value)
         text = f"{text} = {products}"
     return f"{text} = {total}"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from manyheads.model.norms import NORMS, BatchNorm, LayerNorm, Norm, PaddedBatchNorm, RMSNorm, SampleNorm
-from manyheads.walks.doubles import Floats, doubles
+from manyheads.walks.attention_walk import Floats, doubles
 
 _COMPARED = ("layer", "batch", "batch-with-padding", "sample")
 

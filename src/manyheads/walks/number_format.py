@@ -9,8 +9,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from manyheads.messages import _
+from manyheads.walks.attention_walk import Floats
 
-Floats = NDArray[np.float64]
 Line = Text
 WHOLE = 8  # vectors up to this length are shown whole; of longer ones, the ends
 SHORT = 3  # the same for two vectors on one line
@@ -199,7 +199,7 @@ def _shaded_map(weights: Floats, visible: NDArray[np.bool_], rows: Sequence[str]
             shade = _SHADES[sum(value >= step for step in _SHADE_LIMITS)][-cell:]
             line.append(shade if is_visible else " " * cell, style=f"rgb({_blue(value)})" if is_visible else "")
     legend = "· < 0.05 ≤ ░ < 0.2 ≤ ▒ < 0.4 ≤ ▓ < 0.7 ≤ █"
-    keys = _("   (keys 0–{n_shown} of {n_keys})", n_shown=n_shown - 1, n_keys=n_keys)
+    keys = _("   (keys 0–{last} of {n_keys})", last=n_shown - 1, n_keys=n_keys)
     return [*above, *lines, Text(legend + (keys if n_shown < n_keys else ""), style="dim")]
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from manyheads.model.losses import smoothed_cross_entropy
-from manyheads.walks.doubles import Floats, doubles
+from manyheads.walks.attention_walk import Floats, doubles
 from manyheads.walks.norm_walk import NormWalk
 
 _MAX_VOCABULARY = 30  # up to this many tokens, all are listed

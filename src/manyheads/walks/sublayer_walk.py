@@ -12,7 +12,7 @@ from manyheads.model.blocks import PostNorm, PreNorm
 from manyheads.model.embedding import Embedding
 from manyheads.model.feed_forward import FeedForward, GatedFeedForward
 from manyheads.model.settings import ModelSettings
-from manyheads.walks.doubles import Floats, doubles
+from manyheads.walks.attention_walk import Floats, doubles
 from manyheads.walks.norm_walk import NormWalk, walk_norm
 
 # Q positions, W width, F width of the feed-forward network.

@@ -22,9 +22,8 @@ from manyheads.model.positions import NoRelativePositions
 from manyheads.model.projections import SeparateProjections
 from manyheads.model.score_forms import HeadShape, ScaledDot
 from manyheads.text.tokens.words import split_text
-from manyheads.walks.attention_walk import Walk, capture_calls, choose_position, walk_attention
+from manyheads.walks.attention_walk import Walk, capture_calls, choose_position, doubles, walk_attention
 from manyheads.walks.block_walk import BlockWalk, Passage, Tokens, walk_model
-from manyheads.walks.doubles import doubles
 from manyheads.walks.norm_walk import compare_norms
 from manyheads.walks.sublayer_walk import capture_modules, walk_sublayer
 
@@ -84,8 +83,8 @@ def walk_sentence(
     Tokens are words, in Chinese characters. The decoder writes `answer`, by default the sentence itself. The vocabulary
     is the words of both, BOS and EOS. Every weight has one decimal.
     """
-    source = _words_of(text, "The text")
-    written = [*(source if answer is None else _words_of(answer, "The answer")), EOS]
+    source = _words_of(text, _("The text"))
+    written = [*(source if answer is None else _words_of(answer, _("The answer"))), EOS]
     target = [BOS, *written[:-1]]
     vocabulary = list(dict.fromkeys([*source, *written[:-1], BOS, EOS]))
     source_side, target_side, written_side = (
@@ -111,11 +110,11 @@ def _words_of(text: str, what: str) -> list[str]:
     if len(words) > _MAX_WORDS:
         raise DataError(
             _(
-                "{what} has {n_words:,} words; without a bundle at most {MAX_WORDS} fit, since every number is "
+                "{what} has {n_words:,} words; without a bundle at most {n_allowed} fit, since every number is "
                 "printed. Take a shorter one, or give a bundle.",
                 what=what,
                 n_words=len(words),
-                MAX_WORDS=_MAX_WORDS,
+                n_allowed=_MAX_WORDS,
             )
         )
     return words

@@ -1,26 +1,36 @@
-"""`Page`: what `manyheads walk` shows, its width, and the heading."""
+"""`Page`: what `manyheads walk` shows and its width, and the tables and sums that several steps share."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from manyheads.language import pick
 from manyheads.messages import Message, _
-from manyheads.text.tokens.tokenizer import METASPACE
-from manyheads.walks import walk_text as texts
 from manyheads.walks.attention_walk import Walk
 from manyheads.walks.block_walk import BlockWalk
-from manyheads.walks.number_format import WHOLE, Line, labels, shortened, wrapped
+from manyheads.walks.checked_digits import Digits, calculable, dot, softmax_columns, vector_sum
+from manyheads.walks.number_format import (
+    WHOLE,
+    Floats,
+    Line,
+    folded,
+    labels,
+    matrix,
+    shortened,
+    vector,
+    wrapped,
+)
 from manyheads.walks.sublayer_walk import EmbeddingWalk
 from manyheads.walks.toy_model import Saturation
 
 INDENT = 4
 MAX_KEYS = 24  # up to this many keys, all are shown
 _N_LARGEST = 16  # of more keys, those with the largest weights
+_MAX_ROWS = 8  # of a wide matrix
+_BAR_WIDTH = 20  # columns for a weight of 1
 
 
 @dataclass(frozen=True)
@@ -106,40 +116,76 @@ class Page:
             yield from map(Text, wrapped(str(explanation), self.width))
 
 
-def show_heading(page: Page) -> Iterator[Line]:
-    """Yield the text, the head and its sizes, and a note about untrained models."""
-    walk = page.walk
-    yield Text(_("manyheads walk: a Transformer, step by step"), style="bold")
-    yield Text()
-    if page.origin == "worked":
-        yield Text("    " + _("The worked 3×3 example: X = W^Q, W^K = Xᵀ, one head"))
-    else:
-        yield from (Text(f"    {line}", style="bold") for line in wrapped(walk.text, page.width))
-        if walk.answer:
-            yield from (Text(f"    {line}", style="bold") for line in wrapped(f"→ {walk.answer}", page.width))
-        is_cross = walk.attention.endswith("cross")
-        kind = _("cross-attention") if is_cross else _("self-attention")
-        widths = f"d_k = {walk.k.shape[1]}, d_v = {walk.v.shape[1]}"
-        sizes = f"d_model = {walk.queries_from.shape[1]}, h = {walk.n_heads}, {widths}"
-        yield Text(f"    {_title('head', '头')}{walk.attention}/{walk.head}  ({kind})")
-        yield Text(f"    {_title('sizes', '尺寸')}{sizes}")
-    yield Text(f"    {_title('query', '查询')}{walk.query} {page.query_name}{_reads_and_writes(page)}", style="cyan")
-    if page.origin == "untrained":
-        yield Text()
-        for line in page.explain(texts.UNTRAINED):
-            yield Text(f"    {line.plain}", style="yellow")
-        if walk.answer == walk.text:
-            yield from (Text(f"    {line.plain}") for line in page.explain(texts.ANSWER_IS_TEXT))
-    elif any(METASPACE in name for name in (*walk.query_names, *walk.key_names)):
-        yield from (Text(f"    {line.plain}", style="dim") for line in page.explain(texts.TOKENS))
+def show_rows(title: str, rows: Floats, names: Sequence[str], chosen: int | None = None) -> Iterator[Line]:
+    """Yield a matrix with a row per position: whole, or the ends of some rows."""
+    if rows.shape[1] <= WHOLE and len(rows) <= MAX_KEYS:
+        yield from matrix(title, rows, labels(names), chosen)
+        return
+    yield Text(f"{title}   {len(rows)} × {rows.shape[1]}", style="bold")
+    shown = list(range(min(len(rows), _MAX_ROWS)))
+    if chosen is not None and chosen not in shown:
+        shown = [*shown[:-1], chosen]
+    for position in shown:
+        style = "bold cyan" if position == chosen else ""
+        yield Text(f"{labels(names)[position]}  ").append(vector(rows[position]), style=style)
+    if len(shown) < len(rows):
+        more = len(rows) - len(shown)
+        yield Text(_("… {more} more rows: see --json", more=more), style="dim")
 
 
-def _title(english: str, chinese: str) -> str:
-    return set_cell_size(pick(english, chinese), 7)
+def show_products(
+    page: Page, name: str, x: Floats, columns: Floats, bias: Floats | None, n_shown: int | None = None
+) -> Iterator[Line]:
+    """Yield name[i] = x · column i + bias for each column, or the first of a wide matrix."""
+    count = n_shown or (columns.shape[1] if page.is_small else 1)
+
+    def render(digits: Digits) -> Iterator[Line]:
+        for index in range(count):
+            text = dot(digits, x, columns[:, index], None if bias is None else float(bias[index]))
+            yield from folded(f"{name}[{index}] = ", text, page.width)
+
+    yield from calculable(render)
 
 
-def _reads_and_writes(page: Page) -> str:
-    written = page.written_name
-    if written is None:
-        return ""
-    return _("  (reads {query_name}, writes {written})", query_name=page.query_name, written=written)
+def show_sum(
+    page: Page, digits: Digits, names: Sequence[str], terms: Sequence[Floats], total: Floats
+) -> Iterator[Line]:
+    """Yield vectors that are added, and their sum, one below the other."""
+    before = max(map(cell_len, names)) + 2
+    rows = vector_sum(digits, terms, total, page.width - before)
+    for index, (name, row) in enumerate(zip(names, rows, strict=True)):
+        yield Text(set_cell_size(name, before)).append(row, style="bold" if index == len(terms) else "")
+
+
+def softmax_table(
+    page: Page,
+    names: Sequence[str],
+    scores: Floats,
+    weights: Floats,
+    others: tuple[float, float] | None = None,
+    n_others: int = 0,
+    score: str | None = None,
+) -> list[Line]:
+    """Return scores, their exponentials and weights as a table; `others` are the sums of those that are not listed."""
+
+    def render(digits: Digits) -> Iterator[Line]:
+        shown = softmax_columns(digits, scores, weights, others)
+        widths = [max(10, *map(len, column)) for column in shown.columns]
+        before = " " * cell_len(names[0])
+        headings = (score or _("score"), _("- largest"), "e^", _("÷ sum"))
+        yield cells(before, headings, widths, "bold")
+        for index, name in enumerate(names):
+            line = cells(name, [column[index] for column in shown.columns], widths)
+            full = min(_BAR_WIDTH, page.width - line.cell_len - 2)
+            yield line.append(f"  {'█' * round(full * float(weights[index]))}", style="blue")
+        if shown.others is not None:
+            yield cells(before, ("", _("{n_others:,} more", n_others=n_others), *shown.others), widths, "dim")
+        yield cells(before, ("", _("sum"), shown.exponential_sum, shown.weight_sum), widths)
+
+    return calculable(render)
+
+
+def cells(label: str, row: Sequence[str], widths: Sequence[int], style: str = "") -> Text:
+    """Return a row of a table, right-aligned."""
+    joined = " ".join(" " * (width - cell_len(cell)) + cell for cell, width in zip(row, widths, strict=True))
+    return Text(f"{label}  {joined}", style=style)

@@ -15,8 +15,9 @@ from torch import Generator, Tensor, nn
 from manyheads.lab.lab_tasks import PAD, LabBatch, Reorder
 from manyheads.lab.setup import Setup
 from manyheads.lab.trial import Trained, counted_logits, make_model, train_model
+from manyheads.lab.trials.variants import replace_modules
 from manyheads.model import MultiHeadAttention, Tap, Transformer, evaluating
-from manyheads.model.attention import masked_softmax
+from manyheads.model.attention import Strategies, masked_softmax
 from manyheads.model.masks import View
 from manyheads.model.score_forms import DotForm
 
@@ -131,10 +132,19 @@ def mask_in(precision: str, masking: str, scores: Scores, visible: Visible) -> S
 
 
 class MaskedAttention(MultiHeadAttention):
-    """Attention with another masking; always explicit."""
+    """Attention with another masking; always explicit. It takes the parts of an attention of the model."""
 
-    masking: str
-    precision: str
+    def __init__(self, replaced: MultiHeadAttention, masking: str, precision: str) -> None:
+        super().__init__(
+            replaced.name,
+            replaced.heads.n_heads * replaced.heads.value_width,
+            replaced.heads,
+            tuple(replaced.groups.tolist()),
+            Strategies(replaced.project, replaced.scores, replaced.positions),
+            dropout=replaced.dropout,
+        )
+        self.head_dropout, self.output = replaced.head_dropout, replaced.output
+        self.masking, self.precision = masking, precision
 
     def _attend_explicit(
         self,
@@ -167,9 +177,4 @@ class MaskedAttention(MultiHeadAttention):
 
 def with_masking(model: nn.Module, masking: str, precision: str) -> nn.Module:
     """Hide keys in this way in every attention, with scores and weights in this precision."""
-    assert isinstance(model, Transformer)
-    for attention in model.attentions():
-        attention.__class__ = MaskedAttention
-        assert isinstance(attention, MaskedAttention)
-        attention.masking, attention.precision = masking, precision
-    return model
+    return replace_modules(model, MultiHeadAttention, lambda attention: MaskedAttention(attention, masking, precision))

@@ -4,6 +4,9 @@ Each function takes a model and returns it changed; `functools.partial` fixes th
 initialized after the change.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -12,6 +15,8 @@ from manyheads.model import MultiHeadAttention, Transformer
 from manyheads.model.blocks import PostNorm, PreNorm, Sublayer
 from manyheads.model.norms import BatchNorm, NoNorm
 from manyheads.model.score_forms import DotForm, HeadShape
+
+M = TypeVar("M", bound=nn.Module)
 
 
 class PoweredDot(DotForm):
@@ -56,8 +61,12 @@ def with_output_projection(model: nn.Module, kind: str) -> nn.Module:
     return model
 
 
-class NoResidual(PostNorm):
-    """norm(dropout(f(x))): the sublayer replaces its input."""
+class NoResidual(nn.Module):
+    """norm(dropout(f(x))): the sublayer replaces its input. Norm and dropout are those of a residual connection."""
+
+    def __init__(self, replaced: PostNorm) -> None:
+        super().__init__()
+        self.norm, self.dropout = replaced.norm, replaced.dropout
 
     def forward(
         self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"], sublayer: Sublayer
@@ -66,7 +75,7 @@ class NoResidual(PostNorm):
         return self.norm(self.dropout(sublayer(x)), is_real)
 
 
-class NoResidualPreNorm(PreNorm):
+class NoResidualPreNorm(NoResidual):
     """dropout(f(norm(x))): the sublayer replaces its input."""
 
     def forward(
@@ -78,10 +87,8 @@ class NoResidualPreNorm(PreNorm):
 
 def without_residual(model: nn.Module) -> nn.Module:
     """Remove every residual connection; norms stay where they are."""
-    for module in model.modules():
-        if isinstance(module, PostNorm):
-            module.__class__ = NoResidualPreNorm if isinstance(module, PreNorm) else NoResidual
-    return model
+    replace_modules(model, PreNorm, NoResidualPreNorm)
+    return replace_modules(model, PostNorm, NoResidual)
 
 
 def without_norm(model: nn.Module) -> nn.Module:
@@ -109,7 +116,7 @@ def without_feed_forward(model: nn.Module) -> nn.Module:
     return model
 
 
-class TestStatisticsBatchNorm(BatchNorm):
+class BatchStatisticsNorm(BatchNorm):
     """Batch norm that uses the statistics of the batch at inference, too: a text's output depends on its neighbors."""
 
     def forward(self, x: Float[Tensor, "B Q W"], is_real: Bool[Tensor, "B Q"]) -> Float[Tensor, "B Q W"]:
@@ -121,9 +128,15 @@ class TestStatisticsBatchNorm(BatchNorm):
 
 def with_batch_statistics(model: nn.Module) -> nn.Module:
     """Let every batch norm use the statistics of the batch at inference."""
-    for module in model.modules():
-        if isinstance(module, BatchNorm):
-            module.__class__ = TestStatisticsBatchNorm
+    return replace_modules(model, BatchNorm, lambda norm: BatchStatisticsNorm(norm.weight.numel(), norm.epsilon))
+
+
+def replace_modules(model: nn.Module, kind: type[M], make: Callable[[M], nn.Module]) -> nn.Module:
+    """Replace every module of a class by what `make` builds from it, under the same name."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, kind):
+                setattr(parent, name, make(child))
     return model
 
 

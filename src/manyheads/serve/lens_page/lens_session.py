@@ -29,7 +29,7 @@ from manyheads.serve.lens_page.lens_model import MAX_CHARACTERS, LensModel, atte
 from manyheads.serve.service.problems import ProblemError
 from manyheads.tasks import ModelInput, Task
 from manyheads.tasks.lens_output import LensOutput
-from manyheads.walks.walk_row import walk_row, walk_rows
+from manyheads.walks.head_row import walk_row, walk_rows
 
 VERSION = 1  # of the JSON objects
 _MAX_BYTES = 1_500_000_000  # of the maps in memory

@@ -8,18 +8,16 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from manyheads.language import pick
 from manyheads.messages import Message, _
-from manyheads.walks import walk_text as texts
+from manyheads.walks import step_texts as texts
 from manyheads.walks.attention_walk import Walk
+from manyheads.walks.block_steps import show_norm, show_sublayer
 from manyheads.walks.block_walk import DecoderStep
 from manyheads.walks.checked_digits import Digits, calculable, dot
+from manyheads.walks.head_steps import softmax_row
 from manyheads.walks.number_format import Line, folded, shortened, vector
 from manyheads.walks.output_walk import LossWalk, OutputWalk
-from manyheads.walks.walk_block import show_norm, show_sublayer
-from manyheads.walks.walk_head import softmax_row
-from manyheads.walks.walk_page import Page
-from manyheads.walks.walk_tables import cells, softmax_table
+from manyheads.walks.walk_page import Page, cells, softmax_table
 
 _N_READ = 20  # tokens listed as read or masked
 
@@ -60,8 +58,8 @@ def _read_and_masked(page: Page, step: DecoderStep) -> Iterator[Line]:
     parts = ((_("reads"), names[: step.position + 1]), (_("masked"), names[step.position + 1 :]))
     for title, tokens in parts:
         shown = [*(tokens if len(tokens) <= _N_READ else ("…", *tokens[-_N_READ:]))]
-        yield from folded(f"{set_cell_size(title, 8)}", " ".join(map(shortened, shown)) or "-", page.width)
-    yield Text(f"{set_cell_size(pick('writes', '写出'), 8)}{shortened(step.writes or '?')}", style="bold cyan")
+        yield from folded(set_cell_size(title, 8), " ".join(map(shortened, shown)) or "-", page.width)
+    yield Text(set_cell_size(_("writes"), 8) + shortened(step.writes or "?"), style="bold cyan")
 
 
 def _row(page: Page, walk: Walk | None, explanation: Message) -> Iterator[Line]:
@@ -127,15 +125,15 @@ def loss(page: Page) -> Iterator[Line]:
 def _targets(digits: Digits, walk: LossWalk) -> Iterator[Line]:
     epsilon, count = digits.of(walk.smoothing), len(walk.targets)
     right = digits.result(walk.right, 1 - Decimal(epsilon))
-    yield Text(f"{set_cell_size(pick('right', '正确的词'), 10)}1 - ε = 1 - {epsilon} = {right}")
+    yield Text(set_cell_size(_("right"), 10) + f"1 - ε = 1 - {epsilon} = {right}")
     wrong = digits.result(walk.wrong, Decimal(epsilon) / (count - 1))
-    yield Text(f"{set_cell_size(pick('others', '其余的词'), 10)}ε / (V - 1) = {epsilon} / {count - 1} = {wrong}")
+    yield Text(set_cell_size(_("others"), 10) + f"ε / (V - 1) = {epsilon} / {count - 1} = {wrong}")
 
 
 def _loss_table(digits: Digits, output: OutputWalk, walk: LossWalk) -> Iterator[Line]:
     names, widths = _token_names(output), (10, 10, 10, 16)
     before = " " * cell_len(names[0])
-    headings = (_("target"), "p", "-ln p", _("target × -ln p"))
+    headings = _("target|p|-ln p|target × -ln p").split("|")
     yield cells(before, headings, widths, "bold")
     terms = []
     right = Decimal()
@@ -149,7 +147,7 @@ def _loss_table(digits: Digits, output: OutputWalk, walk: LossWalk) -> Iterator[
     rest = np.setdiff1d(np.arange(len(walk.targets)), output.ids)
     if len(rest):
         terms.append(digits.of(float(-(walk.targets[rest] * walk.log_probabilities[rest]).sum())))
-        yield cells(before, ("", "", _("{n_rest:,} more", n_rest=len(rest)), terms[-1]), widths, "dim")
+        yield cells(before, ("", "", _("{n_others:,} more", n_others=len(rest)), terms[-1]), widths, "dim")
     total = digits.result(walk.loss, sum(map(Decimal, terms), Decimal()))
     yield cells(before, ("", "", _("loss"), total), widths, "bold")
     if walk.smoothing:

@@ -1,4 +1,4 @@
-"""The explanations of `manyheads walk`, in English and Chinese."""
+"""The explanations of the steps of `manyheads walk`, and their titles."""
 
 from manyheads.messages import Message
 
@@ -242,11 +242,9 @@ def next_token(reads: str, writes: str | None) -> Message:
 
 def all_terms(block: str, *, has_cross: bool) -> Message:
     """Return how to see all terms of a decoder step."""
-    more = (f" or {block}.cross", f" 或 {block}.cross") if has_cross else ("", "")
-    return Message(
-        f"For every term of q·k, add --layer {block}.self{more[0]}.",
-        f"要看 q·k 的每一项，加上 --layer {block}.self{more[1]}",
-    )
+    if has_cross:
+        return Message("For every term of q·k, add --layer {block}.self or {block}.cross.", block=block)
+    return Message("For every term of q·k, add --layer {block}.self.", block=block)
 
 
 TITLES = (

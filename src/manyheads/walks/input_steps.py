@@ -7,12 +7,11 @@ from decimal import Decimal
 from rich.text import Text
 
 from manyheads.messages import _
-from manyheads.walks import walk_text as texts
+from manyheads.walks import step_texts as texts
 from manyheads.walks.checked_digits import Digits, calculable
 from manyheads.walks.number_format import Line, beside, ends, factor, number
 from manyheads.walks.sublayer_walk import EmbeddingWalk
-from manyheads.walks.walk_page import Page
-from manyheads.walks.walk_tables import cells, show_rows
+from manyheads.walks.walk_page import Page, cells, show_rows
 
 _WIDE = 512  # d_model of the base model of 2017
 _SINUSOIDS_SHOWN = 8  # widths up to this have their sines written out

@@ -7,9 +7,8 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from manyheads.language import pick
 from manyheads.messages import _
-from manyheads.walks import walk_text as texts
+from manyheads.walks import step_texts as texts
 from manyheads.walks.checked_digits import RESULT, Digits, Term, aligned, calculable, gapped, joined
 from manyheads.walks.norm_walk import NormalizedToken, NormComparison, NormWalk
 from manyheads.walks.number_format import (
@@ -28,8 +27,7 @@ from manyheads.walks.number_format import (
     wrapped,
 )
 from manyheads.walks.sublayer_walk import FeedForwardWalk, SublayerWalk
-from manyheads.walks.walk_page import Page
-from manyheads.walks.walk_tables import show_products, show_sum
+from manyheads.walks.walk_page import Page, show_products, show_sum
 
 _PAD = "<pad>"
 
@@ -86,7 +84,7 @@ def show_norm(page: Page, norm: NormWalk, position: int, *, is_explained: bool =
         yield from page.explain(*([texts.PLAIN_NORM] if is_explained else []))
     else:
         yield from calculable(lambda digits: _scaled(digits, normalized, norm.weight, norm.bias, output))
-    yield Text(f"{pick('output of the norm', '归一化的输出')}  {vector(output)}", style="bold cyan")
+    yield Text(_("output of the norm  {vector}", vector=vector(output)), style="bold cyan")
 
 
 def _token_statistics(
@@ -145,9 +143,12 @@ def norms(page: Page) -> Iterator[Line]:
         short = matrix(_("sentence 2, padded"), padded, labels(rows), compared.position)
         yield from beside((long, short), page.width)
     else:
-        sizes = (len(compared.sentence), n_short, compared.n_padding)
-        english = "sentence 1: {} tokens; sentence 2: its first {} tokens and {} rows of padding"
-        text = pick(english, "句 1：{} 个词元；句 2：其中前 {} 个词元，加 {} 行填充").format(*sizes)
+        text = _(
+            "sentence 1: {n_tokens} tokens; sentence 2: its first {n_short} tokens and {n_padding} rows of padding",
+            n_tokens=len(compared.sentence),
+            n_short=n_short,
+            n_padding=compared.n_padding,
+        )
         yield from map(Text, wrapped(text, page.width))
     yield Text()
     yield from calculable(lambda digits: _compared(page, compared, digits))
@@ -169,7 +170,7 @@ def _compared(page: Page, compared: NormComparison, digits: Digits) -> Iterator[
         cases = [(_("without padding"), without[0], rows[0])]
         if norm.shift:
             cases.append((_("with padding"), padded[0], rows[1]))
-        width = max(cell_len(title) for title, _, _ in cases)
+        width = max(cell_len(case[0]) for case in cases)
         for title, statistics, row in cases:
             yield Text(f"  {set_cell_size(title, width)}  {statistics}")
             yield Text(f"  {' ' * width}  ").append(row, style="cyan")
@@ -190,7 +191,7 @@ def _case(digits: Digits, x: Floats, token: NormalizedToken, epsilon: float) -> 
     front, back = ends(len(x), 3, 2)
     row = digits.each(token.normalized)  # numbers that are not shown need not agree
     for i in (*front, *back):
-        _, value = normalization(digits.of(float(x[i])), centers[i], spreads[i], epsilon)
+        _text, value = normalization(digits.of(float(x[i])), centers[i], spreads[i], epsilon)
         row[i] = digits.result(float(token.normalized[i]), value)
     return f"μ{index} = {total} / {token.count} = {center}   σ²{index} = {spreads[0]}", row
 

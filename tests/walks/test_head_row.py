@@ -9,7 +9,7 @@ import pytest
 
 from manyheads.errors import LensError
 from manyheads.lens import Head, trace_input
-from manyheads.walks.walk_row import walk_row, walk_rows
+from manyheads.walks.head_row import walk_row, walk_rows
 
 from lens.makers import ANSWER, KINDS, MODELS, TEXTS, WRITERS, task_of
 

@@ -1,10 +1,11 @@
-"""`WalkRow`: every number of one head for one query, from q · k to the head's share of the output.
+"""One row of one head: every number of a query as data (`WalkRow`), and as the table of a notebook.
 
 All numbers are from `attention_walk`, in double precision, so that displayed terms add up to displayed totals.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head
+from manyheads.lens.pictures.notebook_views import html_table
 from manyheads.messages import _
 from manyheads.model import MultiHeadAttention, Transformer, evaluating
 from manyheads.model.masks import View
@@ -20,13 +22,15 @@ from manyheads.tasks.lens_output import SPECIAL_NAMES
 from manyheads.text.tokens.tokenizer import METASPACE, Token
 from manyheads.walks.attention_walk import (
     AttentionCall,
+    Floats,
     Walk,
     capture_calls,
     choose_attention,
     slice_of,
     walk_attention,
 )
-from manyheads.walks.doubles import Floats
+
+_N_KEYS = 40  # rows of the table
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,10 @@ def walk_row(task: Task, model_input: ModelInput, head: Head | str, query: int) 
     if not 0 <= query < n_queries:
         raise LensError(
             _(
-                "There is no query at position {query} of {name}. Allowed: 0 to {n_queries}.",
+                "There is no query at position {query} of {attention}. Allowed: 0 to {last}.",
                 query=query,
-                name=attention.name,
-                n_queries=n_queries - 1,
+                attention=attention.name,
+                last=n_queries - 1,
             )
         )
     return _walk(attention, _call_of(task, attention, model_input), model_input, head.number, query)
@@ -190,3 +194,33 @@ def _norms(walked: Walk, query: int) -> list[float]:
 
 def _name(token: Token) -> str:
     return SPECIAL_NAMES.get(token.id) or token.text.replace(METASPACE, " ")
+
+
+def walk_html(walk: Walk) -> str:
+    """Return the row of the query as a table: for each key q · k, the score and the weight."""
+    softmax, query = walk.softmax, walk.query
+    order = list(range(len(walk.key_names)))
+    if len(order) > _N_KEYS:
+        order = sorted(sorted(order, key=lambda key: -softmax.weights[query, key])[:_N_KEYS])
+    rows = []
+    for key in order:
+        weight = float(softmax.weights[query, key])
+        bar = f'<div style="background:#0b62a4;height:9px;width:{100 * weight:.0f}px"></div>'
+        score = f"{softmax.scores[query, key]:.3f}" if walk.visible[query, key] else _("masked")
+        numbers = [f"{walk.products[query, key]:.3f}", score, f"{weight:.3f}"]
+        rows.append([escape(_shown(walk.key_names[key])), *numbers, bar])
+    name = _shown(walk.query_names[query])
+    title = _("{head} · query {name}", head=Head(walk.attention, walk.head), name=name)
+    headings = [_("key"), "q·k", _("score (÷ {scale:.3g})", scale=softmax.scale), "softmax", ""]
+    note = ""
+    if len(order) < len(walk.key_names):
+        note = _(
+            "The {n_shown} keys with the largest weights, of {n_keys}.",
+            n_shown=_N_KEYS,
+            n_keys=len(walk.key_names),
+        )
+    return html_table(title, headings, rows, n_left=1, note=note)
+
+
+def _shown(name: str) -> str:
+    return {"<s>": "BOS", "</s>": "EOS"}.get(name, name.strip(METASPACE) or "␣")

@@ -7,9 +7,8 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from manyheads.language import pick
 from manyheads.messages import _
-from manyheads.walks import walk_text as texts
+from manyheads.walks import step_texts as texts
 from manyheads.walks.attention_walk import slice_of
 from manyheads.walks.checked_digits import Digits, calculable, dot, sum_of
 from manyheads.walks.number_format import (
@@ -23,8 +22,7 @@ from manyheads.walks.number_format import (
     matrix,
     vector,
 )
-from manyheads.walks.walk_page import Page
-from manyheads.walks.walk_tables import show_products, show_rows, show_sum, softmax_table
+from manyheads.walks.walk_page import Page, show_products, show_rows, show_sum, softmax_table
 
 
 def projections(page: Page) -> Iterator[Line]:
@@ -260,12 +258,13 @@ def output(page: Page) -> Iterator[Line]:
         is_this = head == walk.head and walk.n_heads > 1
         part = walk.heads[query, slice_of(head, walk.weighted_sum.shape[1])]
         style = "bold cyan" if is_this else ""
-        name = set_cell_size(f"{'→' if is_this else ' '} {pick('head', '头')} {head}", 10)
+        title = _("head {head}", head=head)
+        name = set_cell_size(f"{'→' if is_this else ' '} {title}", 10)
         yield Text(f"{name}{vector(part)}", style=style)
     yield Text(f"  Concat  {vector(walk.heads[query])}")
     if not walk.has_output:
         yield from page.explain(texts.NO_OUTPUT)
-        yield Text(f"{set_cell_size(pick('  output', '  输出'), 10)}{vector(walk.output[query])}", style="bold")
+        yield Text("  " + set_cell_size(_("output"), 8) + vector(walk.output[query]), style="bold")
         return
     yield Text()
     if page.is_small:
@@ -282,8 +281,7 @@ def output(page: Page) -> Iterator[Line]:
 def _by_head(page: Page, digits: Digits) -> Iterator[Line]:
     walk = page.walk
     this, total = walk.contribution[walk.query], walk.output[walk.query]
-    others = _("other heads")
-    if walk.matrices.output_bias is not None:
-        others += _(" and bias")
+    has_bias = walk.matrices.output_bias is not None
+    others = _("other heads and bias") if has_bias else _("other heads")
     names = (_("head {head}", head=walk.head), others, _("output"))
     yield from show_sum(page, digits, names, [this, total - this], total)

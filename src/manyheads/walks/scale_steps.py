@@ -8,14 +8,13 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from manyheads.messages import _
-from manyheads.walks import walk_text as texts
+from manyheads.walks import step_texts as texts
 from manyheads.walks.attention_walk import Softmax
 from manyheads.walks.checked_digits import RESULT, Digits, calculable, printed
+from manyheads.walks.head_steps import more_keys
 from manyheads.walks.number_format import Line, centered, number
 from manyheads.walks.toy_model import Saturation
-from manyheads.walks.walk_head import more_keys
-from manyheads.walks.walk_page import Page
-from manyheads.walks.walk_tables import cells
+from manyheads.walks.walk_page import Page, cells
 
 
 def without_scale(page: Page) -> Iterator[Line]:
