@@ -22,7 +22,7 @@ _OPERATORS = {
     "-": "−", "*": "∗",
 }  # fmt: skip
 _FUNCTIONS = ("max", "min", "log", "exp", "sin", "cos")
-_SPACES = {",": "0.17em", ";": "0.28em", "quad": "1em", "qquad": "2em"}
+_SPACES = {",": "0.17em", ";": "0.28em", "quad": "1em"}
 _FENCES = "()[]|"
 
 
@@ -36,11 +36,13 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def mathml(latex: str, *, is_block: bool) -> str:
-    """Return a formula as a `math` element."""
+    """Return a formula as a `math` element, or a block of them: on a narrow screen it is broken at every \\qquad."""
     latex = " ".join(latex.split())
-    display = ' display="block"' if is_block else ""
-    formula = f'<math{display} alttext="{escape(latex)}">{_Parser(latex, is_block).formula()}</math>'
-    return f'<div class="formula" tabindex="0">{formula}</div>' if is_block else formula
+    if not is_block:
+        return f'<math alttext="{escape(latex)}">{_Parser(latex, is_block).formula()}</math>'
+    parts = (part.strip() for part in latex.split(r"\qquad"))
+    made = (f'<math display="block" alttext="{escape(one)}">{_Parser(one, is_block).formula()}</math>' for one in parts)
+    return f'<div class="formula" tabindex="0">{"".join(made)}</div>'
 
 
 @dataclass
