@@ -5,6 +5,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from manyheads import __main__, installation
 
@@ -65,3 +66,17 @@ def test_a_32_bit_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "maxsize", 2**31 - 1)
     explained = installation.explain(ImportError("No module named 'torch'", name="torch"))
     assert explained is not None and "32-bit Python" in explained
+
+
+def test_every_pinned_version_supports_the_oldest_python() -> None:
+    """`make test` installs constraints.txt on any Python from 3.11.0 on, not only on the one that it was made with."""
+    lines = (Path(__file__).parents[1] / "constraints.txt").read_text("utf-8").splitlines()
+    pins = dict(line.partition("  #")[0].split("==") for line in lines if "==" in line and not line.startswith("#"))
+    installed = [one for one in metadata.distributions() if pins.get(one.name) == one.version]
+    assert len(installed) > 50
+    newer_only = {
+        one.name: needed
+        for one in installed
+        if (needed := one.metadata["Requires-Python"]) and not SpecifierSet(needed).contains("3.11.0")
+    }
+    assert newer_only == {}

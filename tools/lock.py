@@ -10,6 +10,14 @@ import venv
 from pathlib import Path
 
 MARK = "# All others, by `make lock`:\n"
+NEWER_ONLY = """
+from importlib.metadata import distributions
+from pip._vendor.packaging.specifiers import SpecifierSet
+for package in distributions():
+    needed = package.metadata["Requires-Python"] or ""
+    if not SpecifierSet(needed).contains("3.11.0"):
+        print(f"{package.name}=={package.version} needs Python {needed}")
+"""
 project = Path(__file__).parents[1]
 constraints = project / "constraints.txt"
 held = constraints.read_text("utf-8").partition(MARK)[0]
@@ -25,6 +33,12 @@ with tempfile.TemporaryDirectory() as name:
     command = [*pip, "freeze", "--exclude", "manyheads"]
     frozen = subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
+    # pip chooses versions for the Python that runs it; the oldest that pyproject.toml allows must do, too.
+    command = [str(folder / "venv" / "bin" / "python"), "-c", NEWER_ONLY]
+    newer_only = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+if newer_only:
+    sys.exit("These need a newer Python than 3.11.0. Hold them back at the top of constraints.txt:\n" + newer_only)
 others = [line for line in frozen.splitlines(keepends=True) if line.partition("==")[0] not in pinned]
 if any("==" not in line for line in others):
     sys.exit("Not every package came from a registry:\n" + "".join(others))
