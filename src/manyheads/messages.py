@@ -2,25 +2,27 @@
 
     _("Wrote {path}.", path=path)
     _n("1 row was dropped.", "{n:,} rows were dropped.", n)
-    Message("{n_rows:,} rows", n_rows=n_rows)     # translated later, when its reader is known
+    Message("Wrote {path}.", path=path)           # translated later, when its reader is known
+    PluralMessage("1 row", "{n:,} rows", n)
 
-A message is a literal with named fields, never an f-string: `make messages` collects the literals. A literal brace is
-doubled in a message that has values, and written as it is in one without. The catalogs are
+A message is a literal with named fields, never an f-string or inside of one: `make messages` collects the literals. A
+literal brace is doubled in a message that has values, and written as it is in one without. The catalogs are
 `locale/LANGUAGE/LC_MESSAGES/manyheads.po`, and the build compiles them. A catalog that is missing or broken leaves
 messages in English.
 """
 
 import gettext
 import logging
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
+import os
+import struct
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from manyheads.language import LANGUAGES, Language, current, using
 
 FOLDER = Path(__file__).with_name("locale")
 DOMAIN = "manyheads"
+_catalogs: dict[Language, gettext.NullTranslations] = {}
 logger = logging.getLogger(__name__)
 
 
@@ -47,25 +49,29 @@ def join_or(items: Iterable[object]) -> str:
     return _("{others} or {last}", others=_(", ").join(others), last=last) if others else last
 
 
-@dataclass(frozen=True, init=False)
 class Message:
     """A message that is translated when it is shown: in a report it has a switch between the languages.
 
-    A value may be a message too, and is then translated with it.
+    A value may be a message too, and is then translated with it. Messages are equal if they read the same in every
+    language.
     """
 
-    text: str
-    values: dict[str, object]
-
     def __init__(self, text: str, /, **values: object) -> None:
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "values", values)
+        self.text = text
+        self.values = values
 
     def __str__(self) -> str:
         return _(self.text, **self.values)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Message) and self.by_language() == other.by_language()
+
     def __hash__(self) -> int:
-        return hash((self.text, frozenset(self.values)))  # the values themselves may be unhashable
+        with using("en"):  # messages may be hashed while modules are imported: no catalog is read for that
+            return hash(str(self))
 
     def by_language(self) -> dict[Language, str]:
         """Return the message in every language, as pages take it."""
@@ -76,15 +82,52 @@ class Message:
         return found
 
 
-@cache
+class PluralMessage(Message):
+    """A message about `n` things, with a form for one and a form for more; `{n}` is the number."""
+
+    def __init__(self, singular: str, plural: str, n: int, /, **values: object) -> None:
+        super().__init__(singular, n=n, **values)
+        self.plural = plural
+        self.n = n
+
+    def __str__(self) -> str:
+        return _catalog(current()).ngettext(self.text, self.plural, self.n).format(**self.values)
+
+
+class RecordedMessage(Message):
+    """A message of a file, which has it in every language."""
+
+    def __init__(self, texts: Mapping[Language, str]) -> None:
+        super().__init__(texts["en"])
+        self.texts = dict(texts)
+
+    def __str__(self) -> str:
+        return self.texts.get(current(), self.text)
+
+
+def translate_libraries() -> None:
+    """Translate what libraries such as click pass to Python's own `gettext`, for the rest of the process."""
+    is_read = isinstance(_catalog(current()), gettext.GNUTranslations)  # gettext would raise an error for a broken one
+    gettext.bindtextdomain(DOMAIN, str(FOLDER))
+    gettext.textdomain(DOMAIN)
+    os.environ["LANGUAGE"] = current() if is_read else "en"
+
+
 def _catalog(language: Language) -> gettext.NullTranslations:
     """Return the catalog of a language; English is in the source."""
-    if language == "en":
-        return gettext.NullTranslations()
+    known = _catalogs.get(language)
+    return _read_catalog(language) if known is None else known
+
+
+def _read_catalog(language: Language) -> gettext.NullTranslations:
     path = FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.mo"
     try:
-        with path.open("rb") as file:
-            return gettext.GNUTranslations(file)
-    except (OSError, UnicodeDecodeError, ValueError, LookupError, ArithmeticError) as error:
+        if language == "en":
+            _catalogs[language] = gettext.NullTranslations()
+        else:
+            with path.open("rb") as file:
+                _catalogs[language] = gettext.GNUTranslations(file)
+    except (OSError, UnicodeDecodeError, ValueError, LookupError, ArithmeticError, struct.error) as error:
+        _catalogs[language] = gettext.NullTranslations()  # first: what handles the warning may have messages too
         logger.warning("The messages of %s cannot be read (%s: %s); they are in English.", language, path, error)
-        return gettext.NullTranslations()
+    return _catalogs[language]
