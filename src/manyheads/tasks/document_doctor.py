@@ -12,7 +12,7 @@ from manyheads.messages import Message, _
 from manyheads.model import ModelSettings
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
 from manyheads.tasks.task_doctor import Source, TaskDoctor
-from manyheads.text.reading.formats import is_table
+from manyheads.text.reading.readers import is_table
 
 _LITTLE_TEXT = 20_000  # characters
 _LONG_LINE = 30  # characters; shorter lines, such as names of speakers, are repeated in good text

@@ -12,7 +12,7 @@ from manyheads.tasks.label_checks import check_labels
 from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_training import iob2_spans
 from manyheads.tasks.task_doctor import Sample, Source, TaskDoctor
-from manyheads.text.reading.formats import is_table
+from manyheads.text.reading.readers import is_table
 
 _TYPE, _INTENT = Message("type"), Message("intent")
 _MIN_TAGGED = 3  # a mention that was tagged less often may have been tagged by mistake
