@@ -17,7 +17,7 @@ WriteCatalog = Callable[..., Path]
 
 
 @pytest.fixture
-def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteCatalog:
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WriteCatalog]:
     """Write the catalog of a language, which replaces those of the package."""
 
     def write(code: str, **texts: str) -> Path:
@@ -36,8 +36,9 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteCatalog:
         return path
 
     monkeypatch.setattr(messages, "FOLDER", tmp_path)
-    monkeypatch.setattr(messages, "_catalogs", {})
-    return write
+    messages._catalog.cache_clear()
+    yield write
+    messages._catalog.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -16,13 +16,13 @@ import logging
 import os
 import struct
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 from manyheads.language import LANGUAGES, Language, current, using
 
 FOLDER = Path(__file__).with_name("locale")
 DOMAIN = "manyheads"
-_catalogs: dict[Language, gettext.NullTranslations] = {}
 logger = logging.getLogger(__name__)
 
 
@@ -113,21 +113,16 @@ def translate_libraries() -> None:
     os.environ["LANGUAGE"] = current() if is_read else "en"
 
 
+@cache
 def _catalog(language: Language) -> gettext.NullTranslations:
     """Return the catalog of a language; English is in the source."""
-    known = _catalogs.get(language)
-    return _read_catalog(language) if known is None else known
-
-
-def _read_catalog(language: Language) -> gettext.NullTranslations:
+    if language == "en":
+        return gettext.NullTranslations()
     path = FOLDER / language / "LC_MESSAGES" / f"{DOMAIN}.mo"
     try:
-        if language == "en":
-            _catalogs[language] = gettext.NullTranslations()
-        else:
-            with path.open("rb") as file:
-                _catalogs[language] = gettext.GNUTranslations(file)
+        with path.open("rb") as file:
+            return gettext.GNUTranslations(file)
     except (OSError, UnicodeDecodeError, ValueError, LookupError, ArithmeticError, struct.error) as error:
-        _catalogs[language] = gettext.NullTranslations()  # first: what handles the warning may have messages too
-        logger.warning("The messages of %s cannot be read (%s: %s); they are in English.", language, path, error)
-    return _catalogs[language]
+        with using("en"):  # what shows the warning may have messages too
+            logger.warning("The messages of %s cannot be read (%s: %s); they are in English.", language, path, error)
+        return gettext.NullTranslations()
