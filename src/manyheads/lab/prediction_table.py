@@ -85,4 +85,4 @@ def _count_sentence(n_questions: int, counts: Mapping[str, int]) -> Bilingual:
 
 if __name__ == "__main__":
     for _language, _file in (("en", "lab.md"), ("zh", "lab.zh.md")):
-        Path("docs", _file).write_text(prediction_page(shipped_answers(), _language), encoding="utf-8")  # type: ignore[arg-type]
+        Path("docs", _file).write_text(prediction_page(shipped_answers(), _language), encoding="utf-8")
