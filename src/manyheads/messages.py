@@ -5,8 +5,8 @@
     Message("Wrote {path}.", path=path)           # translated later, when its reader is known
     PluralMessage("1 row", "{n:,} rows", n)
 
-A message is a literal with named fields, never an f-string: `make messages` collects the literals. A literal brace is
-doubled in a message that has values, and written as it is in one without. The catalogs are
+A message is a literal with named fields, never an f-string or inside of one: `make messages` collects the literals. A
+literal brace is doubled in a message that has values, and written as it is in one without. The catalogs are
 `locale/LANGUAGE/LC_MESSAGES/manyheads.po`, and the build compiles them. A catalog that is missing or broken leaves
 messages in English.
 """
@@ -14,6 +14,7 @@ messages in English.
 import gettext
 import logging
 import os
+import struct
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -51,7 +52,8 @@ def join_or(items: Iterable[object]) -> str:
 class Message:
     """A message that is translated when it is shown: in a report it has a switch between the languages.
 
-    A value may be a message too, and is then translated with it.
+    A value may be a message too, and is then translated with it. Messages are equal if they read the same in every
+    language.
     """
 
     def __init__(self, text: str, /, **values: object) -> None:
@@ -68,7 +70,8 @@ class Message:
         return isinstance(other, Message) and self.by_language() == other.by_language()
 
     def __hash__(self) -> int:
-        return hash(self.by_language()["en"])
+        with using("en"):  # messages may be hashed while modules are imported: no catalog is read for that
+            return hash(str(self))
 
     def by_language(self) -> dict[Language, str]:
         """Return the message in every language, as pages take it."""
@@ -119,6 +122,7 @@ def _catalog(language: Language) -> gettext.NullTranslations:
     try:
         with path.open("rb") as file:
             return gettext.GNUTranslations(file)
-    except (OSError, UnicodeDecodeError, ValueError, LookupError, ArithmeticError) as error:
-        logger.warning("The messages of %s cannot be read (%s: %s); they are in English.", language, path, error)
+    except (OSError, UnicodeDecodeError, ValueError, LookupError, ArithmeticError, struct.error) as error:
+        with using("en"):  # what shows the warning may have messages too
+            logger.warning("The messages of %s cannot be read (%s: %s); they are in English.", language, path, error)
         return gettext.NullTranslations()

@@ -8,7 +8,7 @@ from manyheads.text.markup.copyable_spans import (
     Placeholders,
     copyable_spans,
     count_copied,
-    mask_spans,
+    mask,
     placeholder_symbols,
     restore,
 )
@@ -62,7 +62,7 @@ def test_every_placeholder_is_used_and_spans_beyond_their_number_stay() -> None:
     text = " ".join(f"``{number}``" for number in range(6))
     assigned = PLACEHOLDERS.assign(text)
     assert list(assigned) == ["``0``", "``1``", "``2``", "``3``"]
-    assert mask_spans(text, assigned).text.endswith(" ``4`` ``5``")
+    assert mask(text, assigned).text.endswith(" ``4`` ``5``")
 
 
 def test_placeholders_that_stand_for_nothing_are_removed() -> None:
@@ -73,7 +73,7 @@ def test_placeholders_that_stand_for_nothing_are_removed() -> None:
 def test_rewrite_maps_spans_both_ways() -> None:
     text = "Use ``code`` or ``b`` now"
     assigned = {"``code``": "⟦1⟧", "``b``": "⟦2⟧"}
-    masked = mask_spans(text, assigned)
+    masked = mask(text, assigned)
     assert masked.text == "Use ⟦1⟧ or ⟦2⟧ now"
     assert [text[slice(*masked.to_original(*span))] for span in ((0, 3), (4, 7), (8, 10), (11, 14), (15, 18))] == [
         "Use",
@@ -91,7 +91,7 @@ def test_rewrite_maps_spans_both_ways() -> None:
 @settings(max_examples=300, deadline=None)
 def test_masked_text_is_restored(text: str) -> None:
     assigned = PLACEHOLDERS.assign(text)
-    masked = mask_spans(text, assigned).text
+    masked = mask(text, assigned).text
     if len(assigned) < 4:  # all spans have a placeholder, those that look like one included
         assert restore(masked, assigned).text == text
 

@@ -62,4 +62,4 @@ def test_distribution_equals_sentencepiece(tokenizer: Tokenizer, strength: float
 
 def test_sampling_is_lossless(tokenizer: Tokenizer) -> None:
     for seed in range(5):
-        assert [tokenizer.decode(row) for row in tokenizer.sample_batch(AWKWARD, 0.3, seed)] == AWKWARD
+        assert tokenizer.decode_batch(tokenizer.sample_batch(AWKWARD, 0.3, seed)) == AWKWARD

@@ -112,8 +112,8 @@ def test_batches_equal_single_texts(tokenizer: Tokenizer) -> None:
     many = [*LINES, "▁ character ▁", "", *LINES]  # enough to use threads
     rows = tokenizer.encode_batch(many)
     assert rows == [tokenizer.encode(text) for text in many]
-    assert [tokenizer.decode(row) for row in rows] == many
-    assert tokenizer.encode_batch([]) == []
+    assert tokenizer.decode_batch(rows) == many
+    assert tokenizer.encode_batch([]) == tokenizer.decode_batch([]) == []
 
 
 def test_models_of_0_1_0_give_the_same_tokens() -> None:
@@ -299,7 +299,7 @@ class TestSampling:
     def test_sampled_ids_decode_to_the_same_text(self, tokenizer: Tokenizer) -> None:
         awkward = [*LINES[::20], *AWKWARD, "▁▁ a▁"]
         rows = tokenizer.sample_batch(awkward, STRENGTH, seed=5)
-        assert [tokenizer.decode(row) for row in rows] == awkward
+        assert tokenizer.decode_batch(rows) == awkward
 
     def test_strength_zero_is_encode_batch(self, tokenizer: Tokenizer) -> None:
         assert tokenizer.sample_batch(LINES, 0.0, seed=1) == tokenizer.encode_batch(LINES)

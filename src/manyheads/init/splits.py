@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from manyheads.tasks.data_files import around_split, split_of
-from manyheads.text.reading.formats import is_table
+from manyheads.text.reading.readers import is_table
 
 
 def by_split(files: Sequence[Path]) -> tuple[Sequence[Path], dict[str, Sequence[Path]]]:

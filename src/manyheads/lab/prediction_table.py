@@ -82,4 +82,4 @@ def _count_sentence(n_questions: int, counts: Mapping[str, int]) -> str:
 
 if __name__ == "__main__":
     for _language, _file in (("en", "concepts/lab.md"), ("zh", "zh/concepts/lab.md")):
-        Path("docs", _file).write_text(prediction_page(shipped_answers(), _language), encoding="utf-8")  # type: ignore[arg-type]
+        Path("docs", _file).write_text(prediction_page(shipped_answers(), _language), encoding="utf-8")

@@ -13,7 +13,7 @@ from heapq import nlargest
 
 from manyheads.tasks.model_inputs import ModelInput
 from manyheads.tasks.seq2seq.settings import NO_OPTIONS, TextOptions
-from manyheads.text.markup.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask_spans, restore
+from manyheads.text.markup.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
 from manyheads.text.markup.line_layout import LINE_BREAK, content_spans
 from manyheads.text.terms.term_search import FoundTerm, find_terms
 from manyheads.text.tokens.sentence_splitting import split_long, split_sentences
@@ -145,7 +145,7 @@ class PartReader:
         if aside and not any(map(str.isalnum, source)):
             source = ""
         assigned = self.tokenizer.placeholders.assign(source)
-        masked = mask_spans(source, assigned).text
+        masked = mask(source, assigned).text
         is_upper = self.profile is not None and self.profile.needs_lower(masked)
         terms: dict[str, int] = {}
         kept: dict[str, str] = {}
@@ -153,7 +153,7 @@ class PartReader:
             found = _translatable(options.find(source, ignore_case=is_upper), source)
             spans = [(term.start, term.end) for term in found if term.term in options.keep]
             assigned = self.tokenizer.placeholders.assign(source, kept=spans)
-            masked = mask_spans(source, assigned, spans).text
+            masked = mask(source, assigned, spans).text
             is_upper = is_upper or (self.profile is not None and self.profile.needs_lower(masked))
             kept = {source[first:last]: assigned.get(source[first:last], "") for first, last in spans}
             copied = tuple(dict.fromkeys([*copied, *kept]))
@@ -167,7 +167,7 @@ class PartReader:
     def _with_prefix(part: Part, prefix: str) -> Part:
         names = [text for text, symbol in part.assigned.items() if symbol in part.kept]
         spans = [(term.start, term.end) for term in find_terms(prefix, names)]
-        masked = mask_spans(prefix, part.assigned, spans).text
+        masked = mask(prefix, part.assigned, spans).text
         return replace(
             part, prefix=prefix, forced=masked.capitalize() if part.is_upper and masked.isupper() else masked
         )
@@ -217,7 +217,7 @@ def _required_terms(
 
 def masked_tokens(tokenizer: Tokenizer, text: str, assigned: Mapping[str, str]) -> list[Token]:
     """Return the tokens of a text with placeholders for what is copied; the token of one has the span it stands for."""
-    masked = mask_spans(text, assigned)
+    masked = mask(text, assigned)
     return [
         Token(token.text, token.id, *masked.to_original(token.start, token.end))
         for token in tokenizer.iter_tokens(masked.text)

@@ -126,10 +126,10 @@ class Placeholders:
         if not self.symbols:
             return source, target
         assigned = self.assign(source, _distinct(target))
-        return mask_spans(source, assigned).text, mask_spans(target, assigned).text
+        return mask(source, assigned).text, mask(target, assigned).text
 
 
-def mask_spans(text: str, assigned: Mapping[str, str], kept: Sequence[Span] = ()) -> Rewrite:
+def mask(text: str, assigned: Mapping[str, str], kept: Sequence[Span] = ()) -> Rewrite:
     """Replace copyable spans, and those that are `kept`, by the placeholders that are assigned to them."""
     if not assigned:
         return Rewrite(text)

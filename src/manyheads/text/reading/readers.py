@@ -19,6 +19,7 @@ __all__ = [
     "Pair",
     "Row",
     "columns_of",
+    "is_table",
     "numbered_rows",
     "read_lines",
     "read_pairs",

@@ -217,6 +217,10 @@ class Tokenizer:
         """Return a token as it is in the vocabulary: ▁ for a space, <0xE2> for a byte."""
         return str(self._processor.id_to_piece(token_id))
 
+    def decode_batch(self, rows: Iterable[Iterable[int]]) -> list[str]:
+        """Return the text of each row of token ids."""
+        return [self.decode(row) for row in rows]
+
     def tokenize(self, text: str) -> list[Token]:
         """Return the tokens of a text, each with its span."""
         return list(self.iter_tokens(text))
