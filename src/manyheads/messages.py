@@ -13,6 +13,7 @@ messages in English.
 import gettext
 import logging
 import os
+import struct
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -103,6 +104,6 @@ def _catalog(language: Language) -> gettext.NullTranslations:
     try:
         with path.open("rb") as file:
             return gettext.GNUTranslations(file)
-    except (OSError, UnicodeDecodeError, ValueError, LookupError, ArithmeticError) as error:
+    except (OSError, ValueError, LookupError, ArithmeticError, struct.error) as error:
         logger.warning("The messages of %s cannot be read (%s: %s); they are in English.", language, path, error)
         return gettext.NullTranslations()
