@@ -246,7 +246,7 @@ def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
     from manyheads.init.survey import count_of
 
     data = sets.settings
-    click.echo(f"{_names(data.train)}: {_rows(sets, survey)}")
+    click.echo(_("{files}: {rows}", files=_names(data.train), rows=_rows(sets, survey)))
     for split, files in (("valid", data.valid), ("test", data.test)):
         beside = _(", found beside the training data") if split in sets.found_splits else ""
         if files:
