@@ -21,7 +21,6 @@ from manyheads.messages import _
 from manyheads.model.weights import load_weights
 from manyheads.serve.private_data import load_served
 from manyheads.tasks import Task
-from manyheads.tasks.task import GenerativeTask, ScopedTask, StreamingTask, ThresholdTask
 from manyheads.training import Checkpoints
 
 MAX_CHARACTERS = 20_000  # of a text
@@ -182,13 +181,10 @@ def answer_form(task: Task) -> str:
 
     Another text, the continuation of the text, its labels, labeled spans of it, or the tokens for its masks.
     """
-    if isinstance(task, StreamingTask):
-        return "continuation"
-    if isinstance(task, GenerativeTask):
-        return "text"
-    if isinstance(task, ScopedTask):
-        return "labels"
-    return "spans" if isinstance(task, ThresholdTask) else "masks"
+    if form := getattr(task, "answer_form", ""):
+        return str(form)
+    signs = {"stream": "continuation", "generate_one": "text", "out_of_scope": "labels", "with_threshold": "spans"}
+    return next((form for method, form in signs.items() if hasattr(task, method)), "masks")
 
 
 def _copied(bundle: Bundle) -> Bundle:
