@@ -245,10 +245,10 @@ def walk(
     layer, number = (None, 0) if chosen is None else (chosen.attention, chosen.number)
     if isinstance(bundle, str):
         if text is not None:
-            raise TypeError("The first argument of walk is a bundle, not its path: walk(load(path), text).")
+            raise TypeError(_("The first argument of walk is a bundle, not its path: walk(load(path), text)."))
         return walks.walk_sentence(bundle, answer=answer, layer=layer, head=number, query=query)
     if text is None:
-        raise TypeError("walk needs a text that the model reads: walk(bundle, text).")
+        raise TypeError(_("walk needs a text that the model reads: walk(bundle, text)."))
     return walks.walk(bundle, text, answer=answer, layer=layer, head=number, query=query)
 
 
@@ -282,6 +282,8 @@ def train(
         for last in follow(run(made, folder, stop), folder):
             progress(last)
     if isinstance(last, Interrupted):
-        raise KeyboardInterrupt(f"Stopped at step {last.step:,}, which is saved. Call train again to resume.")
+        raise KeyboardInterrupt(
+            _("Stopped at step {step:,}, which is saved. Call train again to resume.", step=last.step)
+        )
     assert isinstance(last, Finished)  # the only other way a run ends
     return load(last.bundle)

@@ -53,6 +53,10 @@ def test_saved_pages_work_from_disk_and_say_what_is_missing_or_broken(
     page = opened.page
     for task in TASKS:
         expect_from_disk(opened, saved(task))
+    page.get_by_role("button", name="中文").click()  # the file has the texts of both languages
+    expect(page.get_by_role("heading", name="填词")).to_be_visible()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("heading", name="Masked words")).to_be_visible()
     several = opened.hash_of(off="encoder.0.self/0,encoder.1.self/1,decoder.0.self/1")
     page.goto((tmp_path / "seq2seq.html").as_uri() + several)
     expect(page.get_by_text("Start manyheads lens with the bundle to compute it").first).to_be_visible()

@@ -29,6 +29,14 @@ def test_a_page_opens_in_a_language(language: Language) -> None:
     assert "data-language" not in read_page("lens")
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_a_browser_without_javascript_is_told_so_in_every_language(page: Page) -> None:
+    shown = read_page(page)
+    assert re.search(r'<p lang="en">This page needs JavaScript.*: <code>.*</code>\.</p>', shown)
+    assert re.search(r'<p lang="zh">本页需要 JavaScript.*：<code>.*</code>。</p>', shown)
+    assert "data-message" not in shown and "{command}</p>" not in shown
+
+
 def test_only_scripts_and_stylesheets_are_files_of_a_page() -> None:
     assert {media_type(name) for name in file_names("lens", "playground", "shared")} == {
         "text/javascript; charset=utf-8",

@@ -5,6 +5,7 @@ PAGE_messages.json; `read_page` writes them into the page in every language, fro
 """
 
 import json
+import re
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -20,6 +21,7 @@ SHARED = "shared"
 TYPES = {".js": "text/javascript", ".css": "text/css"}
 _OF_REPORT = "shared/base.css"
 _HTML = '<html lang="en">'
+_WITHOUT_SCRIPT = re.compile(r'<p data-message="(\w+)">(.*)</p>')  # the message, and its command
 _MESSAGES = '<script type="application/json" id="messages">'
 
 
@@ -48,8 +50,17 @@ def read_page(page: Page, language: Language | None = None, state: str = "") -> 
     """Return an HTML page; it opens in this language, or in the browser's, and in this state of its address."""
     attributes = {"lang": language or "en", "data-language": language or "", "data-state": state}
     written = "".join(f' {name}="{escape(value)}"' for name, value in attributes.items() if value)
+    messages = page_messages(page)
+
+    def in_every_language(match: re.Match[str]) -> str:
+        texts = {language: escape(messages[language][match[1]], quote=False) for language in LANGUAGES}
+        return "\n".join(
+            f'<p lang="{language}">{text.replace("{command}", match[2])}</p>' for language, text in texts.items()
+        )
+
     html = read_static(f"{page}.html").replace(_HTML, f"<html{written}>", 1)
-    return html.replace(_MESSAGES, _MESSAGES + script_json(page_messages(page)), 1)
+    html = _WITHOUT_SCRIPT.sub(in_every_language, html)
+    return html.replace(_MESSAGES, _MESSAGES + script_json(messages), 1)
 
 
 @cache

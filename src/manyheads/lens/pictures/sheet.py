@@ -186,9 +186,7 @@ def _warn_of(missing: str) -> None:
             "Install a font that has them (Debian and Ubuntu, for rare Chinese characters and Korean: apt "
             "install fonts-noto-cjk), and start again."
         )
-    logger.warning(
-        _("No font has {missing}: drawn as {MISSING}. {advice}", missing=missing, MISSING=MISSING, advice=advice)
-    )
+    logger.warning(_("No font has {missing}: drawn as {sign}. {advice}", missing=missing, sign=MISSING, advice=advice))
 
 
 def _printable(text: str) -> str:

@@ -148,7 +148,7 @@ def side_names(attention: str) -> tuple[SideName, SideName]:
 def sides_of_trace(maps: Maps) -> Sides:
     """Return the sides of a trace, which has its tokens but not its tokenizer."""
     if isinstance(maps, HeadMaps):
-        raise TypeError("HeadMaps have no tokens: give the sides of the text.")
+        raise TypeError(_("HeadMaps have no tokens: give the sides of the text."))
     return sides_of(maps.model_input, cast(Tokenizer, _SpelledBytes(maps.model_input)))
 
 
