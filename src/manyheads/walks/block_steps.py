@@ -9,10 +9,10 @@ from rich.text import Text
 
 from manyheads.messages import _
 from manyheads.walks import step_texts as texts
+from manyheads.walks.attention_walk import Floats
 from manyheads.walks.checked_digits import RESULT, Digits, Term, aligned, calculable, gapped, joined
 from manyheads.walks.norm_walk import NormalizedToken, NormComparison, NormWalk
 from manyheads.walks.number_format import (
-    Floats,
     Line,
     beside,
     ends,

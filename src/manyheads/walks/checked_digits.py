@@ -12,7 +12,8 @@ import numpy as np
 from rich.cells import cell_len
 
 from manyheads.messages import _
-from manyheads.walks.number_format import Floats, Line, bracketed, ends, factor, n_more
+from manyheads.walks.attention_walk import Floats
+from manyheads.walks.number_format import Line, bracketed, ends, factor, n_more
 
 RESULT = 3  # decimals of a result
 _EXACT = 5  # numbers with up to this many decimals are printed exactly
