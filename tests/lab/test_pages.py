@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import LabError
-from manyheads.lab.effect_plots import Axis, draw_plot
+from manyheads.lab.effect_plots import draw_plot
 from manyheads.lab.effects import find_effects
 from manyheads.lab.figures import figure, fill
 from manyheads.lab.lab_answers import Answered, answered, shipped_answers
@@ -97,13 +97,6 @@ def test_steps_that_were_not_reached_and_shares_are_not_beyond_their_bounds() ->
     assert "[301, 301]" not in page
     cells = page[page.index('id="cells"') :]
     assert max(float(one) for one in re.findall(r"<small>\[[\d.−]+, (\d+\.\d)\]</small>", cells)) <= 100.0
-
-
-def test_axes_have_round_ticks_within_their_range() -> None:
-    assert Axis(0.0, 1.0, 0, 100).ticks() == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    assert Axis(0.02, 150.0, 0, 100, True).ticks() == pytest.approx([0.1, 1.0, 10.0, 100.0])
-    axis = Axis(10.0, 20.0, 200.0, 100.0)
-    assert (axis(10.0), axis(20.0), axis(15.0), axis(99.0)) == (200.0, 100.0, 150.0, 100.0)
 
 
 def test_a_plot_marks_every_seed(results: Results) -> None:

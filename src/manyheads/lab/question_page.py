@@ -14,7 +14,7 @@ from manyheads.lab.effect_plots import draw_plot
 from manyheads.lab.effects import Effect, mean_interval
 from manyheads.lab.figures import format_value
 from manyheads.lab.lab_answers import Answered, expectation_name, verdict_name
-from manyheads.lab.lab_texts import Shown
+from manyheads.lab.lab_texts import LabText, Shown
 from manyheads.lab.question import Condition, Question
 from manyheads.lab.result_store import Results
 from manyheads.language import Language
@@ -55,6 +55,7 @@ def render_question(answered: Answered, language: Language = "en") -> str:
         plots=[draw_plot(plot, question, results) for plot in question.plots],
         effects=[_effect_view(answered, effect) for effect in answered.effects],
         tuning=_tuning(question),
+        headings=_effect_headings(),
         claims=[(claim.claim, _CLAIMS[claim.verdict], answered.fill(claim.evidence)) for claim in question.claims],
         cells=list(_cells(question, results)),
         command=f"manyheads lab {question.id}{_option(results.size)}",
@@ -122,6 +123,11 @@ def _tuning(question: Question) -> Message:
         rates=", ".join(f"{rate:g}" for rate in question.learning_rates),
         seeds=Message("1 other seed") if n_seeds == 1 else Message("{n_seeds} other seeds", n_seeds=n_seeds),
     )
+
+
+def _effect_headings() -> list[LabText]:
+    rows = Message("comparison|predicted|measured|p|outcome").by_language()
+    return [LabText({language: row.split("|")[column] for language, row in rows.items()}) for column in range(5)]
 
 
 def _effect_view(answered: Answered, effect: Effect) -> _EffectView:

@@ -1,12 +1,12 @@
 """A confusion matrix as a self-contained SVG, for light and dark backgrounds."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from html import escape
 from math import sqrt
 
+from manyheads.charts import drawing, label_width, line
 from manyheads.messages import Message
 from manyheads.metrics import NO_LABEL, Confusion
 
@@ -19,13 +19,8 @@ _SLANT = sqrt(0.5)  # column labels are rotated by 45 degrees
 _DARK = 0.7  # opacity above which the text of a cell is light
 
 _STYLE = """
-.confusion { --paper: #fff; --ink: #1b1d21; --soft: #5d636e; --line: #e3e5e9; --main: #0b62a4; --accent: #b8500a; }
-@media (prefers-color-scheme: dark) {
-  .confusion { --paper: #14161a; --ink: #e7e9ed; --soft: #9ba2ae; --line: #2c3038; --main: #6cb6f0; --accent: #f0a35e; }
-}
 .confusion text { font-family: system-ui, "Segoe UI", Roboto, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", \
 "Noto Sans SC", sans-serif; fill: var(--ink); font-variant-numeric: tabular-nums; }
-.confusion .paper { fill: var(--paper); }
 .confusion .grid { stroke: var(--line); stroke-width: 1; shape-rendering: crispEdges; }
 .confusion .right { fill: var(--main); }
 .confusion .wrong { fill: var(--accent); }
@@ -60,19 +55,13 @@ def confusion_svg(confusion: Confusion, *, is_bilingual: bool = False) -> str:
     description = Message("Confusion matrix of {n_labels} labels", n_labels=n_labels)
     label = " · ".join(description.by_language().values()) if is_bilingual else str(description)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="confusion" role="img" aria-label="{label}" '
-        f'width="{frame.width:.0f}" height="{frame.height:.0f}" viewBox="0 0 {frame.width:.0f} {frame.height:.0f}" '
-        'style="max-width:100%;height:auto">',
-        f"<style>{_STYLE}</style>",
-        '<rect class="paper" width="100%" height="100%"/>',
         _grid(frame, len(names)),
         _labels(frame, names),
         _cells(frame, confusion, shown),
         _titles(frame, is_bilingual=is_bilingual),
         _legend(frame, names, n_labels, is_bilingual=is_bilingual),
-        "</svg>",
     ]
-    return "".join(parts)
+    return drawing("confusion", frame.width, frame.height, parts, label=label, style=_STYLE)
 
 
 def _caption(attributes: str, text: Message, *, is_bilingual: bool) -> str:
@@ -106,8 +95,8 @@ def _grid(frame: _Frame, n: int) -> str:
     lines = []
     for offset in (frame.cell * number for number in range(n + 1)):
         x, y, end_x, end_y = frame.left + offset, frame.top + offset, frame.left + frame.size, frame.top + frame.size
-        lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top:.1f}" y2="{end_y:.1f}"/>')
-        lines.append(f'<line class="grid" x1="{frame.left:.1f}" x2="{end_x:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        lines.append(line("grid", x, x, frame.top, end_y))
+        lines.append(line("grid", frame.left, end_x, y, y))
     return "".join(lines)
 
 
@@ -185,7 +174,7 @@ def _legend(frame: _Frame, names: list[str], n_labels: int, *, is_bilingual: boo
 
 def _ems(name: str) -> float:
     """Return the approximate width of a label in em; Chinese characters are twice as wide as letters."""
-    return sum(1.0 if unicodedata.east_asian_width(character) in "WF" else 0.56 for character in name)
+    return label_width(name, narrow=0.56, wide=1.0)
 
 
 def _shortened(label: str) -> str:

@@ -39,15 +39,18 @@ def residual(page: Page) -> Iterator[Line]:
     if page.origin == "worked":
         yield from page.explain(texts.NORM_WORKED)
     yield Text()
-    yield from show_sublayer(page, sublayer, page.walk.query, _("attention"), [])
+    yield from show_sublayer(page, sublayer, page.walk.query, _("+ attention"), [])
 
 
 def show_sublayer(
     page: Page, sublayer: SublayerWalk, position: int, branch: str, inside: Iterable[Line], *, is_explained: bool = True
 ) -> Iterator[Line]:
-    """Yield what is inside a sublayer, the sum x + f and the norm of one position, in the order of the model."""
+    """Yield what is inside a sublayer, the sum x + f and the norm of one position, in the order of the model.
+
+    `branch` is the label of f, such as "+ attention".
+    """
     norm, inside = list(show_norm(page, sublayer.norm, position, is_explained=is_explained)), list(inside)
-    names = ("x", f"+ {branch}", _("= sum"))
+    names = ("x", branch, _("= sum"))
     terms = (sublayer.input[position], sublayer.branch[position])
     added = calculable(lambda digits: show_sum(page, digits, names, terms, sublayer.residual[position]))
     parts = [norm, inside, added] if sublayer.placement == "pre" else [inside, added, norm]
@@ -208,7 +211,7 @@ def feed_forward(page: Page) -> Iterator[Line]:
     yield Text()
     position = page.walk.query
     inside = _network(page, walk, position)
-    yield from show_sublayer(page, sublayer, position, _("feed-forward"), inside)
+    yield from show_sublayer(page, sublayer, position, _("+ feed-forward"), inside)
 
 
 def _network(page: Page, walk: FeedForwardWalk, position: int) -> Iterator[Line]:

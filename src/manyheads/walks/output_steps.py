@@ -34,7 +34,7 @@ def decoder_step(page: Page) -> Iterator[Line]:
     yield Text()
     yield from _read_and_masked(page, step)
     position = step.position
-    titles = _("self-attention"), _("cross-attention"), _("feed-forward")
+    titles = _("+ self-attention"), _("+ cross-attention"), _("+ feed-forward")
     yield from _title(_("Masked self-attention"), step.self_attention)
     row = _row(page, step.self_attention, texts.MASKED_STEP)
     yield from show_sublayer(page, step.self_sublayer, position, titles[0], row, is_explained=False)

@@ -12,16 +12,7 @@ from manyheads.messages import Message, _
 from manyheads.walks.attention_walk import Floats, Walk
 from manyheads.walks.block_walk import BlockWalk
 from manyheads.walks.checked_digits import Digits, calculable, dot, softmax_columns, vector_sum
-from manyheads.walks.number_format import (
-    WHOLE,
-    Line,
-    folded,
-    labels,
-    matrix,
-    shortened,
-    vector,
-    wrapped,
-)
+from manyheads.walks.number_format import WHOLE, Line, folded, labels, matrix, shortened, vector, wrapped
 from manyheads.walks.sublayer_walk import EmbeddingWalk
 from manyheads.walks.toy_model import Saturation
 

@@ -36,7 +36,7 @@ STEPS: tuple[Step, ...] = (  # titles are in texts.TITLES
 
 def show_heading(page: Page) -> Iterator[Line]:
     """Yield the text, the head and its sizes, and a note about untrained models."""
-    walk = page.walk
+    walk, titles = page.walk, _("head|sizes|query").split("|")
     yield Text(_("manyheads walk: a Transformer, step by step"), style="bold")
     yield Text()
     if page.origin == "worked":
@@ -49,9 +49,9 @@ def show_heading(page: Page) -> Iterator[Line]:
         kind = _("cross-attention") if is_cross else _("self-attention")
         widths = f"d_k = {walk.k.shape[1]}, d_v = {walk.v.shape[1]}"
         sizes = f"d_model = {walk.queries_from.shape[1]}, h = {walk.n_heads}, {widths}"
-        yield _row(_("head"), f"{walk.attention}/{walk.head}  ({kind})")
-        yield _row(_("sizes"), sizes)
-    yield _row(_("query"), f"{walk.query} {page.query_name}{_reads_and_writes(page)}", style="cyan")
+        yield _row(titles[0], f"{walk.attention}/{walk.head}  ({kind})")
+        yield _row(titles[1], sizes)
+    yield _row(titles[2], f"{walk.query} {page.query_name}{_reads_and_writes(page)}", style="cyan")
     if page.origin == "untrained":
         yield Text()
         for line in page.explain(texts.UNTRAINED):
