@@ -3,6 +3,7 @@
 import click
 
 from manyheads.cli.root import commands
+from manyheads.messages import translate_libraries
 
 
 def help_of_commands() -> str:
@@ -24,4 +25,5 @@ def walk(words: str, command: click.Command) -> list[tuple[str, click.Command]]:
 
 
 if __name__ == "__main__":
+    translate_libraries()
     print(help_of_commands())

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "docs" / "hooks"))
 
 from cli_reference import help_of_commands  # noqa: E402
 from formulas import FormulaError, mathml, on_page_content  # noqa: E402
+from generated_pages import command_line  # noqa: E402
 from languages import counterpart, joined, nearest_counterpart  # noqa: E402
 from layer_diagram import draw_layers  # noqa: E402
 from recipe_reference import described, recipe_keys, settings_classes  # noqa: E402
@@ -39,6 +40,13 @@ def test_command_page_has_every_command() -> None:
     page = help_of_commands()
     for name in commands.commands:
         assert f"\n## manyheads {name}\n" in page
+
+
+def test_command_page_is_in_one_language() -> None:
+    chinese = command_line("zh")
+    assert "用法：" in chinese
+    assert "Usage:" not in chinese
+    assert "[default:" not in chinese
 
 
 def test_diagram_has_every_package() -> None:
