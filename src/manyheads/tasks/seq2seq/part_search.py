@@ -64,7 +64,7 @@ class PartSearch:
         for row, hypotheses in self._decode([row for row, ids in enumerate(self.encoded) if ids], self.settings):
             found[row] = hypotheses
             done(row)
-        looping = self._looping(found)
+        looping, first = self._looping(found), dict(found)
         if self.settings.repetition_guard:
             guarded = replace(self.settings, no_repeat_ngram=NO_REPEAT_NGRAM)
             found |= self._finished(sorted(looping), guarded)
@@ -74,7 +74,8 @@ class PartSearch:
             free = [row for row in faulty if not self.parts[row].has_requirements]
             found |= self._copying([row for row in free if self._lacks_placeholder(row, found[row][0])], looping)
         found |= self._with_terms(found, looping)
-        return found, looping | self._looping(found)
+        changed = {row: hypotheses for row, hypotheses in found.items() if hypotheses is not first[row]}
+        return found, looping | self._looping(changed)
 
     def lacking(self, row: int, hypothesis: Hypothesis) -> list[str]:
         """Return the required terms and placeholders that a hypothesis lacks."""
