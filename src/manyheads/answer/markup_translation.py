@@ -87,8 +87,9 @@ class MarkupTranslator:
     def __post_init__(self) -> None:
         task = self.bundle.task
         if not getattr(task, "is_translation", False):
-            purpose = getattr(task.settings, "purpose", "")
-            given = f"task {self.bundle.kind}" + (f" with the purpose {purpose}" if purpose else "")
+            given = _("task {kind}", kind=self.bundle.kind)
+            if purpose := getattr(task.settings, "purpose", ""):
+                given = _("task {kind} with the purpose {purpose}", kind=self.bundle.kind, purpose=purpose)
             raise BundleError(
                 _("The format html needs a translation bundle; this is a bundle of {given}. Use text.", given=given)
             )

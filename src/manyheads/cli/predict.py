@@ -1,9 +1,11 @@
 """`manyheads predict`: one output line for each input line: a translation, a label, tags or a continuation."""
 
+import gc
 import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -238,7 +240,7 @@ def _answer_lines(options: PredictOptions, files: Sequence[str], output: Path | 
     loaded = options.load()
     lines = AnswerLines(loaded, options, reader.name_line)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
-    with open_output(output, *files, keep_partial=True) as stream:
+    with open_output(output, *files, keep_partial=True) as stream, _frozen_objects():
         start = 1
         for batch, is_pause in reader.batches():
             for line in lines.write(batch, start):
@@ -253,6 +255,16 @@ def _answer_lines(options: PredictOptions, files: Sequence[str], output: Path | 
     show_cut_off(lines.remarks)
     if lines.remarks.n_errors:
         sys.exit(1)
+
+
+@contextmanager
+def _frozen_objects() -> Iterator[None]:
+    """Spare the garbage collector what has been loaded: visiting it takes 5 % of a small model's time."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class _Reader:

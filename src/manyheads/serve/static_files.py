@@ -84,7 +84,7 @@ def _translated(text: str | dict[str, str]) -> str:
     """Translate a text; one that means several things in English has a context that tells them apart."""
     if isinstance(text, str):
         return _(text)
-    return _(f"{text['context']}\x04{text['text']}").rpartition("\x04")[2]  # as gettext stores a context
+    return _("\x04".join((text["context"], text["text"]))).rpartition("\x04")[2]  # as gettext stores a context
 
 
 def _static() -> Traversable:

@@ -137,7 +137,7 @@ def read_form(body: bytes) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         raise ProblemError(400, _("The form is not valid UTF-8.")) from None
     except ValueError:
-        raise ProblemError(400, _("The form has more than {n_fields:,} fields.", n_fields=_MAX_FIELDS)) from None
+        raise ProblemError(400, _("The form has more than {n_fields} fields.", n_fields=_MAX_FIELDS)) from None
 
 
 async def _read_multipart(request: Request) -> list[tuple[str, str]]:

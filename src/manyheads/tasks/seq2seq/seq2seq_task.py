@@ -405,10 +405,13 @@ class Seq2Seq(PairTask):
         options = options_per_text(options, len(texts))
         if options is not None:
             self._check_options(options, settings)
-        parts = self._parts(texts, options)
+        ids_by_source: dict[str, list[int]] = {}
+        parts = self._parts(texts, options, ids_by_source)
         rows = [(index, number) for index, own in enumerate(parts) for number in range(len(own))]
         flat = [parts[index][number] for index, number in rows]
-        encoded = self.tokenizer.encode_batch([part.source for part in flat])
+        new = list(dict.fromkeys(part.source for part in flat if part.source not in ids_by_source))
+        ids_by_source |= zip(new, self.tokenizer.encode_batch(new), strict=True)
+        encoded = [ids_by_source[part.source] for part in flat]
         for (index, _text), ids in zip(rows, encoded, strict=True):
             self._refuse_long(ids, _("text {number}", number=first + index + 1))
         n_pending = [len(own) for own in parts]
@@ -449,10 +452,12 @@ class Seq2Seq(PairTask):
                     )
                 )
 
-    def _parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
+    def _parts(
+        self, texts: Sequence[str], options: Sequence[TextOptions] | None, ids_by_source: dict[str, list[int]]
+    ) -> list[list[Part]]:
         if not self.is_translation:
             return [[] if is_blank(text) else [Part(0, len(text), text)] for text in texts]
-        return self.part_reader.parts(texts, options)
+        return self.part_reader.parts(texts, options, ids_by_source)
 
     def _predict_parts(
         self,
@@ -473,15 +478,19 @@ class Seq2Seq(PairTask):
             TorchEngine(self.model, _SPECIAL_TOKENS),
         )
         found, looping = search.run(done)
+        hypotheses = [found[row] for row in range(len(parts))]
+        outputs = iter(self.tokenizer.decode_batch(one.ids for own in hypotheses for one in own))
+        confidences: Sequence[float | None] = [None] * len(parts)
+        if self.confidence is not None and settings.method != "sample":
+            means = self.confidence.of_all([_mean_log_probability(own[0]) for own in hypotheses])
+            confidences = [mean if ids else None for mean, ids in zip(means, encoded, strict=True)]
         predictions = []
-        for row, (part, ids) in enumerate(zip(parts, encoded, strict=True)):
-            lacking = search.lacking(row, found[row][0]) if part.has_requirements else []
-            translations = self._translations(part, ids, found[row], lacking, is_looping=row in looping)
-            if self.confidence is not None and settings.method != "sample" and ids:
-                translations = replace(
-                    translations, confidence=self.confidence.of(translations.candidates[0].mean_log_probability)
-                )
-            predictions.append(translations)
+        for row, (part, ids, own) in enumerate(zip(parts, encoded, hypotheses, strict=True)):
+            lacking = search.lacking(row, own[0]) if part.has_requirements else []
+            candidates = [self._translation(part, one, next(outputs)) for one in own]
+            predictions.append(
+                self._translations(part, ids, own, candidates, lacking, row in looping, confidences[row])
+            )
         return predictions
 
     def _translations(
@@ -489,27 +498,28 @@ class Seq2Seq(PairTask):
         part: Part,
         source: Sequence[int],
         hypotheses: Sequence[Hypothesis],
+        candidates: Sequence[Translation],
         lacking: Sequence[str],
-        *,
         is_looping: bool,
+        confidence: float | None,
     ) -> Translations:
         warnings = ["repetition"] if is_looping else []
         n_source, n_best = len(source) + 1, len(hypotheses[0].ids) + 1
         if self.length_ratio is not None and n_best > _MAX_EXCESS * self.length_ratio * n_source + _FEW_TOKENS:
             warnings.append("length")
-        candidates = [self._translation(part, hypothesis) for hypothesis in hypotheses]
         answer = candidates[0].text
         if self.is_translation and self._is_short(part, answer, n_best / n_source):
             warnings.append("short")
         missing = part.missing(answer)
         terms = [term for term in lacking if term in part.terms]
         warnings += [name for name, lost in (("missing", missing), ("glossary", terms)) if lost]
-        return Translations(candidates, warnings, list(dict.fromkeys([*missing, *terms])))
+        lost = list(dict.fromkeys([*missing, *terms])) if missing or terms else []
+        return Translations(candidates, warnings, lost, confidence=confidence)
 
-    def _translation(self, part: Part, hypothesis: Hypothesis) -> Translation:
-        mean = hypothesis.log_probability / max(1, len(hypothesis.ids) + hypothesis.finished)
-        text = part.finish(self.tokenizer.decode(hypothesis.ids))
-        return Translation(text, hypothesis.log_probability, hypothesis.score, hypothesis.finished, mean)
+    @staticmethod
+    def _translation(part: Part, one: Hypothesis, output: str) -> Translation:
+        mean = _mean_log_probability(one)
+        return Translation(part.finish(output), one.log_probability, one.score, one.finished, mean)
 
     def _is_short(self, part: Part, answer: str, ratio: float) -> bool:
         """Whether a translation is too short to be complete."""
@@ -620,6 +630,11 @@ class Seq2Seq(PairTask):
             n_cut_off=sum(not translation.finished for translation in best),
             n_too_long=sum(text != source for text, source in zip(readable, sources, strict=True)),
         )
+
+
+def _mean_log_probability(one: Hypothesis) -> float:
+    """The mean log-probability of a token, EOS included."""
+    return one.log_probability / max(1, len(one.ids) + one.finished)
 
 
 def _sample(rows: Iterable[Row]) -> Iterable[Row]:

@@ -82,8 +82,16 @@ class PartReader:
     profile: TextProfile | None
     language: str
 
-    def parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
-        """Return the parts of each text, with what its options require of them; a blank one has none."""
+    def parts(
+        self,
+        texts: Sequence[str],
+        options: Sequence[TextOptions] | None = None,
+        ids_by_source: dict[str, list[int]] | None = None,
+    ) -> list[list[Part]]:
+        """Return the parts of each text, with what its options require of them; a blank one has none.
+
+        `ids_by_source` receives the token ids of the sources that have been encoded on the way.
+        """
         options = [NO_OPTIONS] * len(texts) if options is None else options
         lines = [
             (index, self._part(text, start, end, options[index]))
@@ -91,14 +99,17 @@ class PartReader:
             if not is_blank(text)
             for start, end in content_spans(text, self.language)
         ]
-        lengths = self.tokenizer.encode_batch([part.source for _, part in lines])
+        encoded = self.tokenizer.encode_batch([part.source for _, part in lines])
         parts: list[list[Part]] = [[] for _ in texts]
-        for (index, line), ids in zip(lines, lengths, strict=True):
+        for (index, line), ids in zip(lines, encoded, strict=True):
             text, own = texts[index], options[index]
-            if self._is_too_long(text[line.start : line.end], len(ids), own):
+            content = text[line.start : line.end]
+            if self._is_too_long(content, len(ids), own):
                 parts[index] += self._split(text, line.start, line.end, own)
-            elif not is_blank(text[line.start : line.end]):
+            elif not is_blank(content):
                 parts[index].append(line)
+                if ids_by_source is not None:
+                    ids_by_source[line.source] = ids
         return [
             self._constrained(text, found, own) if found and not own.is_empty else found
             for text, found, own in zip(texts, parts, options, strict=True)
@@ -138,7 +149,12 @@ class PartReader:
     def _part(self, text: str, start: int, end: int, options: TextOptions = NO_OPTIONS) -> Part:
         text = text[start:end]
         source = text if self.profile is None else self.profile.normalize(text)
-        copied = tuple(dict.fromkeys(source[first:last] for first, last in copyable_spans(source)))
+        spans = copyable_spans(source)
+        if not spans and options.is_empty:  # most texts
+            if self.profile is None or not self.profile.needs_lower(source):
+                return Part(start, end, source)
+            return Part(start, end, self.profile.sentence_case(source), is_upper=True)
+        copied = tuple(dict.fromkeys(source[first:last] for first, last in spans))
         aside = self._aside(copied)
         for span in aside:
             source = re.sub(rf"\s*(?:\({re.escape(span)}\)|<{re.escape(span)}>|{re.escape(span)})", "", source).strip()
@@ -151,11 +167,11 @@ class PartReader:
         kept: dict[str, str] = {}
         if not options.is_empty:
             found = _translatable(options.find(source, ignore_case=is_upper), source)
-            spans = [(term.start, term.end) for term in found if term.term in options.keep]
-            assigned = self.tokenizer.placeholders.assign(source, kept=spans)
-            masked = mask(source, assigned, spans).text
+            own = [(one.start, one.end) for one in found if one.term in options.keep]
+            assigned = self.tokenizer.placeholders.assign(source, kept=own)
+            masked = mask(source, assigned, own).text
             is_upper = is_upper or (self.profile is not None and self.profile.needs_lower(masked))
-            kept = {source[first:last]: assigned.get(source[first:last], "") for first, last in spans}
+            kept = {source[first:last]: assigned.get(source[first:last], "") for first, last in own}
             copied = tuple(dict.fromkeys([*copied, *kept]))
             terms = _required_terms(found, source, options, kept, is_upper=is_upper)
         if is_upper and self.profile is not None:

@@ -73,7 +73,7 @@ class PartSearch:
         for row, hypotheses in self._decode([row for row, ids in enumerate(self.encoded) if ids], self.settings):
             found[row] = hypotheses
             done(row)
-        looping = self._looping(found)
+        looping, first = self._looping(found), dict(found)
         if self.settings.repetition_guard:
             guarded = replace(self.settings, no_repeat_ngram=NO_REPEAT_NGRAM)
             found |= self._finished(sorted(looping), guarded)
@@ -83,7 +83,8 @@ class PartSearch:
             free = [row for row in faulty if not self.parts[row].has_requirements]
             found |= self._copying([row for row in free if self._lacks_placeholder(row, found[row][0])], looping)
         found |= self._with_terms(found, looping)
-        return found, looping | self._looping(found)
+        changed = {row: hypotheses for row, hypotheses in found.items() if hypotheses is not first[row]}
+        return found, looping | self._looping(changed)
 
     def lacking(self, row: int, hypothesis: Hypothesis) -> list[str]:
         """Return the required terms and placeholders that a hypothesis lacks."""
@@ -342,4 +343,8 @@ class Confidence:
 
     def of(self, log_probability: float) -> float:
         """The confidence from 0 to 1 of a translation with this mean log-probability of a token."""
-        return float(np.interp(log_probability, self.quantiles, _RANKS))
+        return self.of_all([log_probability])[0]
+
+    def of_all(self, log_probabilities: Sequence[float]) -> list[float]:
+        """The confidences of many translations, in one step."""
+        return [float(rank) for rank in np.interp(log_probabilities, self.quantiles, _RANKS)]

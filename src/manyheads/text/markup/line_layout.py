@@ -23,6 +23,7 @@ _MARKS = re.compile(
     """,
     re.VERBOSE,
 )
+_LONGEST_LETTERS = 5  # characters of a letter or a Roman number with its bracket, in `_MARKS`
 _NUMBER = re.compile(r"([0-9]{1,3})\.[ \t\u00a0\u3000]++(?=\S)")
 # In these languages a number with a period is also an ordinal: "3. Mai".
 _ORDINAL_LANGUAGES = "bs cs da de et fi hr hu is lv nb nn no pl sk sl sr tr"
@@ -33,6 +34,9 @@ def content_spans(text: str, language: str = "") -> list[Span]:
 
     Lines without a letter or digit, such as -----, are layout, unless there are no others.
     """
+    # Most texts are one line that begins with a letter and is not a list item such as "a) " or "iv) ".
+    if text[:1].isalpha() and ")" not in text[:_LONGEST_LETTERS] and text.isprintable() and not text[-1].isspace():
+        return [(0, len(text))]
     lines = [_stripped(text, *match.span()) for match in _LINE.finditer(text)]
     lines = [line for line in lines if _has_word(text, *line)] or [line for line in lines if line[0] < line[1]]
     numbers = [_number(text, line) for line in lines]

@@ -85,10 +85,12 @@ class SeenWords:
 
     def unseen(self, text: str) -> list[str]:
         """Return the words of a text that were not seen, in order and each once."""
+        words = [word for part in _split(text) if (word := self._unseen_word(part))]
+        if len(words) < 2:
+            return words
         new: dict[str, str] = {}
-        for word in words_of(text):
-            if word not in self:
-                new.setdefault(word.casefold(), word)
+        for word in words:
+            new.setdefault(word.casefold(), word)
         return list(new.values())
 
     def union(self, other: "SeenWords") -> "SeenWords | None":
@@ -102,6 +104,15 @@ class SeenWords:
     @cached_property
     def _has(self) -> Callable[[str], bool]:
         return lru_cache(_N_CACHED)(self._search)  # most words of a text are common
+
+    @cached_property
+    def _unseen_word(self) -> Callable[[str], str]:
+        """The word in a part of a text if it was not seen, otherwise an empty string."""
+
+        def unseen_word(part: str) -> str:
+            return next((word for word in _clean([part]) if word not in self), "")
+
+        return lru_cache(_N_CACHED)(unseen_word)
 
     def _search(self, word: str) -> bool:
         code = _hash(word)

@@ -13,7 +13,9 @@ from manyheads.text.tokens.words import is_chinese_or_kana
 
 _CLOSING = "\"'”’»›)]}」』】）〉》＂＇"
 _OPENING = "\"'“‘„‚«‹([{「『【（〈《¿¡*_-–—•"
-_END = re.compile(rf"[.!?…‽。！？｡؟۔।॥]+[{re.escape(_CLOSING)}]*|\n\s*")
+_END_MARKS = ".!?…‽。！？｡؟۔।॥"
+_END = re.compile(rf"[{_END_MARKS}]+[{re.escape(_CLOSING)}]*|\n\s*")
+_END_CHARACTERS = frozenset(f"{_END_MARKS}\n")
 _NEXT = re.compile(rf"(\s*)[{re.escape(_OPENING)}\s]*(\S?[^\s,]{{0,20}})")
 _ENDS_WITHOUT_SPACE = "。！？｡؟۔।॥"
 _QUOTES = (
@@ -60,6 +62,9 @@ def split_sentences(text: str, language: str = "", kept: Sequence[Span] = ()) ->
     Quotations, brackets, URLs and code are not divided, nor the spans `kept`. `language` is a code such as "de" or
     empty.
     """
+    if _END_CHARACTERS.isdisjoint(text[:-1]):  # most texts are one sentence
+        span = (0, len(text)) if text[:1].isalnum() and not text[-1].isspace() else _stripped(text, 0, len(text))
+        return [span] if span[0] < span[1] else []
     ends = [end for end in _ends(text, language) if end < len(text)]
     return list(_spans(text, _inside([*copyable_spans(text), *_enclosed(text), *kept], ends) if ends else ()))
 

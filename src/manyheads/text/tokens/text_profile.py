@@ -98,11 +98,11 @@ class TextProfile:
         if not unicodedata.is_normalized("NFC", text) and self._is_rare(_DECOMPOSED, self.n_texts):
             text = unicodedata.normalize("NFC", text)
         text = text.translate(self._replacements)
-        if self._opening_quote and '"' in text:
+        if '"' in text and self._opening_quote:
             text = _directed(text, '"', *self._opening_quote)
-        if self._is_rare("'", self.variants.get("’", 0)) and "'" in text:
+        if "'" in text and self._is_rare("'", self.variants.get("’", 0)):
             text = _directed(text, "'", "‘" if "‘" in self.variants else "’", "’")
-        if self._is_rare(_RUN, self.variants.get(" ", 0)):
+        if _RUN in text and self._is_rare(_RUN, self.variants.get(" ", 0)):
             text = _RUNS.sub(" ", text)
         return text.strip()
 

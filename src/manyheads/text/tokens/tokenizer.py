@@ -34,7 +34,7 @@ from manyheads.text.tokens.tokenizer_training import (
 
 __all__ = ["BOS", "EOS", "METASPACE", "PAD", "UNK", "Token", "Tokenizer", "TokenizerSettings"]
 
-_MIN_TEXTS_FOR_THREADS = 1000
+_MIN_TEXTS_FOR_THREADS = 500
 _MAX_BYTES = 100_000_000  # of a model file; a vocabulary of a million tokens takes about 20 MB
 _N_CONTEXT_TOKENS = 8  # earlier tokens do not affect how the next ones are decoded
 # Text that other SentencePiece models alter: repeated spaces, ▁, rare, full-width and control characters.
@@ -219,7 +219,10 @@ class Tokenizer:
 
     def decode_batch(self, rows: Iterable[Iterable[int]]) -> list[str]:
         """Return the text of each row of token ids."""
-        return [self.decode(row) for row in rows]
+        lists = [[int(i) for i in row] for row in rows]
+        if len(lists) >= _MIN_TEXTS_FOR_THREADS:  # as in `encode_batch`
+            return list(self._processor.decode(lists, num_threads=-1))
+        return [self.decode(row) for row in lists]
 
     def tokenize(self, text: str) -> list[Token]:
         """Return the tokens of a text, each with its span."""

@@ -88,6 +88,8 @@ def split_text(text: str, split_by: SplitBy) -> list[Word]:
 
 def is_blank(text: str) -> bool:
     """Return whether a text shows nothing: it has only white space, control characters and invisible ones."""
+    if text[:1].isalnum():  # most texts
+        return False
     return all(
         character.isspace() or unicodedata.category(character) in ("Cc", *_EXTENDING_CATEGORIES) for character in text
     )
