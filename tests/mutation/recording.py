@@ -38,12 +38,12 @@ _STARTUP = "import coverage\ncoverage.process_startup()\n"
 
 def recorded() -> dict[str, Any]:
     """The table; test files that changed, or that run a source file which changed, are run first."""
-    now, table = digests(), _read()
+    now, table = digests(), read_table()
     stale = [name for name in now if name.startswith("tests/") and _is_stale(name, now, table)]
     if stale:
         sys.stderr.write(f"Recording which lines {len(stale)} test files run (half an hour for all).\n")
         subprocess.run([sys.executable, "-m", "mutation.recording", *stale], cwd=REPOSITORY, check=True)
-    return _read()
+    return read_table()
 
 
 def _is_stale(name: str, now: dict[str, str], table: dict[str, Any]) -> bool:
@@ -51,7 +51,8 @@ def _is_stale(name: str, now: dict[str, str], table: dict[str, Any]) -> bool:
     return name not in table or any(now.get(file) != digest for file, digest in table[name]["digests"].items())
 
 
-def _read() -> dict[str, Any]:
+def read_table() -> dict[str, Any]:
+    """The table as it was recorded."""
     if not _TABLE.exists():
         return {}
     return dict(json.loads(_TABLE.read_text(encoding="utf-8")))
@@ -127,7 +128,7 @@ def _lines_in_functions(source: bytes) -> set[int]:
 
 
 def _record(items: dict[str, Any]) -> None:
-    now, table, shared = digests(), _read(), shared_folder()
+    now, table, shared = digests(), read_table(), shared_folder()
     startup = Path(tempfile.mkdtemp(prefix="mutant-startup-"))
     (startup / "sitecustomize.py").write_text(_STARTUP, encoding="utf-8")
     for name in sys.argv[1:]:

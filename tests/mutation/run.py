@@ -43,7 +43,7 @@ from mutation.forks import (
     test_files,
 )
 from mutation.operators import Mutant, find_mutants
-from mutation.recording import recorded
+from mutation.recording import read_table, recorded
 
 _RESULTS = FOLDER / "results.jsonl"
 _EXPLAINED = REPOSITORY / "benchmarks" / "mutants.md"  # contains the name of each survivor that is explained
@@ -86,7 +86,7 @@ class Mutation:
         self.functions: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
         self.items: dict[str, Any] = {}
         self.shared = shared_folder()
-        self.checked: set[str] = set()  # tests that failed on a mutant and passed on the unchanged code afterwards
+        self.checked: set[str] = set()  # tests that passed on the unchanged code after a failure on a mutant
         self.unreliable: set[str] = set()  # tests that failed on both
 
     def run(self, items: dict[str, Any]) -> None:
@@ -121,8 +121,9 @@ class Mutation:
             if code in _TIMEOUTS:  # nothing is learned if the unchanged code takes as long
                 is_slow = self.run_unchanged(tests) in _TIMEOUTS
                 return "undecided" if is_slow else "timeout", "", len(tests)
-            if failed in self.checked or self.run_unchanged([failed] if failed else tests) == _PASSED:
-                self.checked |= {failed} - {""}
+            suspects = [test for test in ([failed] if failed else tests) if test not in self.checked]
+            if not suspects or self.run_unchanged(suspects) == _PASSED:
+                self.checked.update(suspects)
                 return "killed", failed, len(tests)
             if not failed:
                 return "undecided", "", len(tests)
@@ -281,6 +282,7 @@ def main() -> None:
     parser.add_argument("--module", default="", help="only files whose path starts with this, such as decode/sampling")
     parser.add_argument("--survivors", action="store_true", help="run the survivors again")
     parser.add_argument("--report", action="store_true", help="run nothing, report what has a result")
+    parser.add_argument("--recorded", action="store_true", help="record nothing, run the tests of recorded files only")
     chosen = parser.parse_args()
     os.chdir(REPOSITORY)
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -293,8 +295,9 @@ def main() -> None:
     if todo and not chosen.report:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(FOLDER / "hypothesis")
         os.environ.setdefault("MANYHEADS_NATIVE_LIBRARY", _native_library())
-        mutation = Mutation(todo, recorded())
-        pytest.main([*OPTIONS, *map(str, test_files())], plugins=[Collected(mutation.run)])
+        table = read_table() if chosen.recorded else recorded()
+        files = [str(file) for file in test_files() if str(file.relative_to(REPOSITORY)) in table]
+        pytest.main([*OPTIONS, *files], plugins=[Collected(Mutation(todo, table).run)])
     report(mutants)
 
 

@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from manyheads.errors import RecipeError
 from manyheads.serve.answering import AnsweringBundle
 from manyheads.serve.work import Work
 
@@ -26,3 +29,22 @@ def test_a_sample_does_not_depend_on_the_other_texts_of_its_batch(bundle_folder:
     assert [answers(bundle, text, **(sampling | {"seed": 8}))[0]["answer"] for text in TEXTS] != [
         one["answer"] for one in alone
     ]
+
+
+def test_an_answer_has_its_text_and_a_blank_one_a_note(bundle_folder: Path) -> None:
+    bundle = AnsweringBundle.open("m", bundle_folder)
+    first, blank = answers(bundle, TEXTS[0], " ", n_best=2, method="beam", beam=2)
+    assert first["source"] == TEXTS[0]
+    assert first["answer"] == first["candidates"][0]["text"]
+    assert len(first["candidates"]) == 2
+    assert "note" not in first
+    assert (blank["source"], blank["note"]) == (" ", "The text is blank.")
+
+
+def test_what_a_task_does_not_have_is_refused(bundle_folder: Path) -> None:
+    bundle = AnsweringBundle.open("m", bundle_folder)
+    how = {"decode": {}, "align": False, "threshold": None, "options": {}}
+    with pytest.raises(RecipeError, match=r"^threshold: a bundle of task seq2seq has no threshold\.$"):
+        bundle.answer(["a"], how | {"threshold": 0.5})
+    with pytest.raises(RecipeError, match=r'^align: the format "html" has no word alignment\.$'):
+        bundle.answer(["a"], how | {"align": True, "options": {"format": "html"}})

@@ -1,10 +1,13 @@
 import json
 
 import pytest
+from fastapi import APIRouter
 
-from manyheads.serve.error_shapes import error_response
+from manyheads.serve.error_shapes import ShapedRoute, error_response
 from manyheads.serve.problems import ProblemError
 from manyheads.serve.request_bodies import multipart_field
+
+from serve.fake_service import client_of
 
 
 @pytest.mark.parametrize("path", ["/translate", "/detect", "/languages", "/frontend/settings", "/health"])
@@ -66,3 +69,16 @@ BODY = (
 )
 def test_one_field_of_a_multipart_form(body: bytes, kind: str, expected: str | None) -> None:
     assert multipart_field(body, kind, "api_key") == expected
+
+
+def test_a_parameter_of_the_address_that_is_not_valid_has_the_shape_of_the_path() -> None:
+    router = APIRouter(route_class=ShapedRoute)
+
+    @router.get("/health")
+    async def health(number: int) -> int:
+        return number
+
+    client = client_of(router)
+    assert client.get("/health?number=3").json() == 3
+    answer = client.get("/health?number=three")
+    assert (answer.status_code, answer.json()) == (400, {"error": "The parameters of the address are not valid."})

@@ -112,6 +112,28 @@ def test_pictures(form: str, start: bytes, view: str) -> None:
     assert f"decoder.0.cross.1.{view}.{form}" in answer.headers["content-disposition"]
 
 
+def test_what_is_asked_of_a_picture_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = _client("seq2seq")
+    traced = _post(client, "trace", text=TEXTS["seq2seq"])
+    drawn: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "manyheads.serve.lens_session.draw_head", lambda maps, head, **given: (drawn.append(given), b"picture")[1]
+    )
+    path = f"/api/traces/{traced['id']}/picture/decoder.0.cross/1"
+    for query in ("", "?format=png&view=arcs&kind=norms&unit=words&mass=0.25&lang=zh"):
+        assert client.get(path + query).content == b"picture"
+    for given in drawn:
+        assert [len(side.tokens) for side in (given["sides"].source, given["sides"].target)] == [
+            len(traced["sides"][name]["tokens"]) for name in ("source", "target")
+        ]
+        del given["sides"]
+    first = {"format": "svg", "view": "matrix", "kind": "weights", "unit": "tokens", "mass": 0.6, "language": "en"}
+    assert drawn == [
+        first,
+        {"format": "png", "view": "arcs", "kind": "norms", "unit": "words", "mass": 0.25, "language": "zh"},
+    ]
+
+
 def test_an_evicted_text_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lens_session, "_MAX_TEXTS", 1)
     client = TestClient(
