@@ -56,20 +56,26 @@ _PASSED, _FAILED, _NOT_REPLACED = 0, 1, 99  # exit codes of a fork
 def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
     """The tests that run the changed line: those of its own test file first, then the fastest first.
 
-    After them come the tests of files that run the line in a process of their own.
+    After them come the tests of files that run the line in a process of their own. Lines outside of functions run at
+    import: every test that runs a function of the file may notice the change, and then those of its package, which
+    are the only ones for a file of constants.
     """
     source = str(mutant.path.relative_to(REPOSITORY))
-    own = f"/test_{mutant.path.stem}.py"
-    ranked: list[tuple[bool, bool, float, str]] = []
+    own, package = f"/test_{mutant.path.stem}.py", f"src/manyheads/{package_of(mutant)}/"
+    ranked: list[tuple[int, bool, float, str]] = []
     for file, entry in table.items():
         by_line = {int(line): tests for line, tests in entry["lines"].get(source, {}).items()}
         in_processes = set(entry["in_processes"].get(source, []))
-        # Lines outside of functions run at import: every test that runs a function of the file may notice the change.
         lines = set(mutant.lines) if mutant.function else {*by_line, *in_processes}
         exact = {test for line in lines for test in by_line.get(line, [])}
+        others: set[str] = set()
+        if not mutant.function:
+            runs = [found for name, found in entry["lines"].items() if name.startswith(package)]
+            others = {test for found in runs for tests in found.values() for test in tests}
         for test, seconds in entry["seconds"].items():
-            if test in exact or lines & in_processes:
-                ranked.append((test not in exact, not file.endswith(own), seconds, test))
+            if test in exact or lines & in_processes or test in others:
+                rank = 0 if test in exact else 1 if lines & in_processes else 2
+                ranked.append((rank, not file.endswith(own), seconds, test))
     chosen, total = [], 0.0
     for _, _, seconds, test in sorted(ranked):
         total += seconds
@@ -107,7 +113,7 @@ class Mutation:
             row = {"mutant": mutant.name, "outcome": outcome, "by": by, "tests": n_tests, "seconds": seconds}
             with _RESULTS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            sys.stderr.write(f"{outcome:8}  {mutant.name}\n")
+            sys.stderr.write(f"{outcome:8}  {_shortened(mutant.name)}\n")
 
     def outcome(self, mutant: Mutant) -> tuple[str, str, int]:
         """What became of a mutant, the test that failed, and the number of tests chosen for it."""
@@ -253,6 +259,11 @@ def in_sample_order(mutants: Sequence[Mutant], seed: str) -> list[Mutant]:
     return [by_package[package][rank] for rank, package in ranks]
 
 
+def _shortened(name: str) -> str:
+    """The name for the screen; the definition of an experiment has some thousand characters."""
+    return name if len(name) <= 300 else f"{name[:200]} … {name[-90:]}"
+
+
 def report(mutants: Sequence[Mutant]) -> None:
     """Write how many mutants were noticed, per package, and every survivor."""
     outcomes, explanations = _results(), _EXPLAINED.read_text(encoding="utf-8")
@@ -262,7 +273,7 @@ def report(mutants: Sequence[Mutant]) -> None:
         if outcome == "survived":
             is_explained = f"`{mutant.name}`" in explanations
             outcome = "explained" if is_explained else "survived"
-            sys.stdout.write(f"{outcome:9}  {mutant.name}  (line {mutant.lines[0]})\n")
+            sys.stdout.write(f"{outcome:9}  {_shortened(mutant.name)}  (line {mutant.lines[0]})\n")
         if outcome is not None:
             counts[package_of(mutant)][outcome] += 1
     sys.stdout.write("\n| package | run | noticed | of them by a timeout | survivors explained | not explained |\n")

@@ -59,6 +59,18 @@ def test_a_change_outside_of_functions_gets_the_choose_tests_the_whole_file() ->
     assert len(found) == 5
 
 
+def test_a_file_of_constants_gets_the_tests_of_its_package() -> None:
+    settings = mutant_at(1, function="", path=SOURCE / "serve" / "settings.py")
+    assert choose_tests(settings, table()) == [
+        "tests/serve/test_problems.py::not",
+        "tests/a/test_other.py::fast",
+        "tests/serve/test_problems.py::own",
+        "tests/a/test_other.py::slow",
+    ]
+    assert choose_tests(mutant_at(1, path=SOURCE / "serve" / "settings.py"), table()) == []
+    assert choose_tests(mutant_at(1, function="", path=SOURCE / "bulk" / "line_shards.py"), table()) == []
+
+
 def test_the_sample_takes_from_each_package_in_turn_and_grows_without_reordering() -> None:
     files = [file for file in source_files() if file.parent.name in ("bulk", "run", "metrics")]
     mutants = [mutant for file in files for mutant in find_mutants(file)]
