@@ -51,6 +51,7 @@ _MAX_SECONDS = 60.0  # of tests per mutant, as recorded
 _MAX_BYTES = 6 << 30  # of memory per mutant
 _TIMEOUTS = (-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL)
 _PASSED, _FAILED, _NOT_REPLACED = 0, 1, 99  # exit codes of a fork
+_NOT_COLLECTED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)  # of a new process that cannot import tests
 
 
 def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
@@ -127,6 +128,8 @@ class Mutation:
             if code in _TIMEOUTS:  # nothing is learned if the unchanged code takes as long
                 is_slow = self.run_unchanged(tests) in _TIMEOUTS
                 return "undecided" if is_slow else "timeout", "", len(tests)
+            if code in _NOT_COLLECTED:  # this process has collected them with the unchanged code
+                return "killed", "", len(tests)
             suspects = [test for test in ([failed] if failed else tests) if test not in self.checked]
             if not suspects or self.run_unchanged(suspects) == _PASSED:
                 self.checked.update(suspects)
@@ -204,18 +207,28 @@ def _changed_source(mutant: Mutant, folder: Path) -> Path:
 
 def _run_new_process(tests: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
     """Run tests in a new process, which imports the changed source."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-x", *OPTIONS, *tests],
-        env=os.environ | environment,
-        cwd=REPOSITORY,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=_limit,
-    )
-    status = process.wait()
+    output = folder / "output"
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-x", "-rfE", *OPTIONS, *tests],
+            env=os.environ | environment,
+            cwd=REPOSITORY,
+            stdout=stream,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_limit,
+        )
+        status = process.wait()
     end_group(process.pid)
+    (folder / "failed").write_text(_failed_test(output.read_text("utf-8", "replace"), tests), encoding="utf-8")
     return status
+
+
+def _failed_test(output: str, tests: Sequence[str]) -> str:
+    """The test that pytest's summary names as failed, or ""; ids of tests may contain spaces."""
+    lines = [line.partition(" ")[2] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    found = [test for line in lines for test in tests if line == test or line.startswith(f"{test} - ")]
+    return max(found, key=len, default="")
 
 
 def _limit() -> None:

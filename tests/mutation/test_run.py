@@ -11,7 +11,7 @@ import pytest
 
 from mutation.forks import SOURCE, run_forked, source_files
 from mutation.operators import Mutant, find_mutants
-from mutation.run import _changed_source, choose_tests, in_sample_order, package_of
+from mutation.run import _changed_source, _failed_test, choose_tests, in_sample_order, package_of
 
 QUEUE = SOURCE / "serve" / "problems.py"
 
@@ -94,6 +94,13 @@ def test_processes_import_the_changed_file_and_all_others(tmp_path: Path, file: 
         [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True
     )
     assert done.stdout.strip() == str(source / "manyheads" / "storage.py")
+
+
+def test_the_failed_test_is_found_in_the_summary() -> None:
+    tests = ["tests/a.py::f[x]", "tests/a.py::f[x - y]", "tests/a.py::g"]
+    assert _failed_test("..F\nFAILED tests/a.py::f[x - y] - assert 1 == 2\n1 failed", tests) == "tests/a.py::f[x - y]"
+    assert _failed_test("ERROR tests/a.py::g\n", tests) == "tests/a.py::g"
+    assert _failed_test("ERROR tests/a.py - TypeError: f()\n", tests) == ""
 
 
 def test_a_fork_reports_how_it_ended_and_has_its_own_environment(tmp_path: Path) -> None:
