@@ -105,7 +105,10 @@ def _entry(folder: Path, now: dict[str, str], name: str) -> dict[str, Any]:
     in_processes: dict[str, set[int]] = {}
     for file in folder.glob("processes.*"):
         data = coverage.CoverageData(basename=str(file))
-        data.read()
+        try:
+            data.read()
+        except coverage.exceptions.DataError:  # of a process that was killed while it wrote
+            continue
         for source in data.measured_files():
             in_processes.setdefault(source, set()).update(data.lines(source) or [])
     for source, lines in in_processes.items():  # every process that imports a file runs its other lines

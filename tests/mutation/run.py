@@ -48,6 +48,7 @@ from mutation.recording import read_table, recorded
 _RESULTS = FOLDER / "results.jsonl"
 _EXPLAINED = REPOSITORY / "benchmarks" / "mutants.md"  # contains the name of each survivor that is explained
 _MAX_SECONDS = 60.0  # of tests per mutant, as recorded
+_MAX_PACKAGE_SECONDS = 10.0  # of tests that only run other files of its package
 _MAX_BYTES = 6 << 30  # of memory per mutant
 _TIMEOUTS = (-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL)
 _PASSED, _FAILED, _NOT_REPLACED = 0, 1, 99  # exit codes of a fork
@@ -77,10 +78,11 @@ def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
             if test in exact or lines & in_processes or test in others:
                 rank = 0 if test in exact else 1 if lines & in_processes else 2
                 ranked.append((rank, not file.endswith(own), seconds, test))
-    chosen, total = [], 0.0
-    for _, _, seconds, test in sorted(ranked):
-        total += seconds
-        if total <= _MAX_SECONDS or not chosen:
+    chosen: list[str] = []
+    totals = [0.0, 0.0]  # of tests that run the file, and of the others
+    for rank, _, seconds, test in sorted(ranked):
+        totals[rank == 2] += seconds
+        if totals[rank == 2] <= (_MAX_PACKAGE_SECONDS if rank == 2 else _MAX_SECONDS) or not chosen:
             chosen.append(test)
     return chosen
 

@@ -65,8 +65,7 @@ def test_a_file_of_constants_gets_the_tests_of_its_package() -> None:
         "tests/serve/test_problems.py::not",
         "tests/a/test_other.py::fast",
         "tests/serve/test_problems.py::own",
-        "tests/a/test_other.py::slow",
-    ]
+    ]  # the slow one would be beyond ten seconds
     assert choose_tests(mutant_at(1, path=SOURCE / "serve" / "settings.py"), table()) == []
     assert choose_tests(mutant_at(1, function="", path=SOURCE / "bulk" / "line_shards.py"), table()) == []
 
