@@ -71,6 +71,14 @@ def test_one_field_of_a_multipart_form(body: bytes, kind: str, expected: str | N
     assert multipart_field(body, kind, "api_key") == expected
 
 
+def test_a_field_beyond_the_thousandth_is_not_searched_for() -> None:
+    """The key is looked for before anybody is known: a hostile form must not take long."""
+    other = b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\nhi\r\n'
+    for n_others, expected in ((900, "secret"), (1100, None)):
+        body = other * n_others + BODY.removeprefix(other) % b"secret"
+        assert multipart_field(body, "multipart/form-data; boundary=x", "api_key") == expected
+
+
 def test_a_parameter_of_the_address_that_is_not_valid_has_the_shape_of_the_path() -> None:
     router = APIRouter(route_class=ShapedRoute)
 

@@ -377,6 +377,17 @@ def test_the_limits_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.status == status
 
 
+def test_a_stream_has_one_text() -> None:
+    async def main() -> None:
+        service = Service({"b": "folder"}, ServeSettings(workers=1))
+        for texts in ((), ("a", "b")):
+            with pytest.raises(ProblemError, match="a stream has one text") as caught:
+                await anext(service.stream(Work("b", texts)))
+            assert caught.value.status == 422
+
+    in_own_thread(lambda: asyncio.run(main()))()
+
+
 def test_many_samples_leave_fewer_new_tokens_to_each() -> None:
     limits = ServeSettings(workers=1, max_beam=32, max_new_tokens=90)
     service = in_own_thread(lambda: Service({"b": "folder"}, limits))()
