@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from manyheads.bundle import Bundle
+from manyheads.language import Language
 from manyheads.lens import Head, heads_of, trace
 from manyheads.serve import lens_session
 from manyheads.serve.lens_app import make_app
@@ -110,6 +111,17 @@ def test_pictures(form: str, start: bytes, view: str) -> None:
     assert answer.status_code == 200
     assert answer.content.startswith(start)
     assert f"decoder.0.cross.1.{view}.{form}" in answer.headers["content-disposition"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh", None])
+def test_the_page_opens_in_the_language_of_the_command(language: Language | None) -> None:
+    session = LensSession([OpenedBundle("a", Path("classify"), _bundle("classify"))])
+    client = TestClient(make_app(session, language=language), base_url="http://127.0.0.1")
+    traced = _post(client, "trace", text=TEXTS["classify"])
+    for path in ("/", f"/api/traces/{traced['id']}/page.html"):
+        start = client.get(path).text.partition("<head>")[0]
+        assert f'lang="{language or "en"}"' in start
+        assert ("data-language" in start) == (language is not None)  # otherwise the browser decides
 
 
 def test_what_is_asked_of_a_picture_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,8 @@ def test_exactly_as_many_values_as_allowed_are_read() -> None:
     assert read_json(b"[" + b'"",' * 4999 + b'""]') == [""] * 5000
     with pytest.raises(ProblemError, match="The body has 5,001 values"):
         read_json(b"[" + b'"",' * 5000 + b'""]')
+    with pytest.raises(ProblemError, match="The body has 7,000 values"):  # texts and numbers
+        read_json(b"[" + b'"",' * 5000 + b"1," * 2000 + b"1]")
 
 
 def test_of_many_wrong_entries_the_first_is_named(client: TestClient) -> None:
