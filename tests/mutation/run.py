@@ -55,7 +55,7 @@ _PASSED, _FAILED, _NOT_REPLACED = 0, 1, 99  # exit codes of a fork
 _NOT_COLLECTED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)  # of a new process that cannot import tests
 
 
-def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
+def choose_tests(mutant: Mutant, table: dict[str, Any], max_seconds: float = _MAX_SECONDS) -> list[str]:
     """The tests that run the changed line: those of its own test file first, then the fastest first.
 
     After them come the tests of files that run the line in a process of their own. Lines outside of functions run at
@@ -82,7 +82,7 @@ def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
     totals = [0.0, 0.0]  # of tests that run the file, and of the others
     for rank, _, seconds, test in sorted(ranked):
         totals[rank == 2] += seconds
-        if totals[rank == 2] <= (_MAX_PACKAGE_SECONDS if rank == 2 else _MAX_SECONDS) or not chosen:
+        if totals[rank == 2] <= (min(max_seconds, _MAX_PACKAGE_SECONDS) if rank == 2 else max_seconds) or not chosen:
             chosen.append(test)
     return chosen
 
@@ -90,8 +90,8 @@ def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
 class Mutation:
     """Runs each mutant in a fork of this process, which has imported everything and collected all tests."""
 
-    def __init__(self, mutants: list[Mutant], table: dict[str, Any]) -> None:
-        self.mutants, self.table = mutants, table
+    def __init__(self, mutants: list[Mutant], table: dict[str, Any], max_seconds: float = _MAX_SECONDS) -> None:
+        self.mutants, self.table, self.max_seconds = mutants, table, max_seconds
         self.functions: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
         self.items: dict[str, Any] = {}
         self.shared = shared_folder()
@@ -121,7 +121,8 @@ class Mutation:
     def outcome(self, mutant: Mutant) -> tuple[str, str, int]:
         """What became of a mutant, the test that failed, and the number of tests chosen for it."""
         while True:
-            tests = [test for test in choose_tests(mutant, self.table) if test in self.items.keys() - self.unreliable]
+            chosen = choose_tests(mutant, self.table, self.max_seconds)
+            tests = [test for test in chosen if test in self.items.keys() - self.unreliable]
             if not tests:
                 return "survived", "", 0
             code, failed = self.run_changed(mutant, tests)
@@ -309,6 +310,7 @@ def main() -> None:
     parser.add_argument("--survivors", action="store_true", help="run the survivors again")
     parser.add_argument("--report", action="store_true", help="run nothing, report what has a result")
     parser.add_argument("--recorded", action="store_true", help="record nothing, run the tests of recorded files only")
+    parser.add_argument("--seconds", type=float, default=_MAX_SECONDS, help="of tests per mutant, as recorded")
     chosen = parser.parse_args()
     os.chdir(REPOSITORY)
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -323,7 +325,7 @@ def main() -> None:
         os.environ.setdefault("MANYHEADS_NATIVE_LIBRARY", _native_library())
         table = read_table() if chosen.recorded else recorded()
         files = [str(file) for file in test_files() if str(file.relative_to(REPOSITORY)) in table]
-        pytest.main([*OPTIONS, *files], plugins=[Collected(Mutation(todo, table).run)])
+        pytest.main([*OPTIONS, *files], plugins=[Collected(Mutation(todo, table, chosen.seconds).run)])
     report(mutants)
 
 

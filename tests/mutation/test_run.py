@@ -49,6 +49,10 @@ def test_choose_tests_the_line_come_first_then_those_of_processes_up_to_a_minute
         "tests/a/test_other.py::slow",
         "tests/serve/test_process.py::a",
     ]
+    assert choose_tests(mutant_at(3), table(), max_seconds=6.0) == [
+        "tests/serve/test_problems.py::own",
+        "tests/a/test_other.py::fast",
+    ]
     assert choose_tests(mutant_at(4), table()) == ["tests/serve/test_problems.py::not"]
     assert choose_tests(mutant_at(5), table()) == []
 
