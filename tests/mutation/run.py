@@ -124,7 +124,7 @@ class Mutation:
             chosen = choose_tests(mutant, self.table, self.max_seconds)
             tests = [test for test in chosen if test in self.items.keys() - self.unreliable]
             if not tests:
-                return "survived", "", 0
+                return "undecided" if chosen else "survived", "", 0
             code, failed = self.run_changed(mutant, tests)
             if code == _PASSED:
                 return "survived", "", len(tests)
