@@ -84,6 +84,18 @@ def test_a_line_longer_than_the_limit_is_refused(tmp_path: Path, monkeypatch: py
         plan_shards([tmp_path / "long"], 10)
 
 
+def test_a_disk_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "text"
+    path.write_text("a\n")
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(line_shards._Cutter, "add", fail)
+    with pytest.raises(DataError, match=r"text cannot be read: Input/output error\.$"):
+        plan_shards([path], 10)
+
+
 def test_a_file_that_changes_during_the_job_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("a\nb\n")

@@ -49,6 +49,14 @@ def test_a_trial_is_reproducible_and_learns() -> None:
     assert first.test_scores()["accuracy"] > 0.6 > 2 / 4  # guessing gives a quarter
 
 
+def test_scores_are_means_over_all_counted_positions() -> None:
+    trained = train_model(replace(SMALL, steps=1), 1)
+    logits, expected = (torch.cat(part) for part in zip(*trained.test_logits(300), strict=True))
+    scores = trained.test_scores(300)
+    assert scores["accuracy"] == pytest.approx(float((logits.argmax(-1) == expected).double().mean()), abs=1e-9)
+    assert scores["loss"] == pytest.approx(float(F.cross_entropy(logits.double(), expected)), abs=1e-6)
+
+
 def test_a_diverging_run_is_marked_and_still_measured() -> None:
     def explode(logits: torch.Tensor, expected: torch.Tensor, smoothing: float) -> torch.Tensor:
         return F.cross_entropy(logits, expected) * float("inf")

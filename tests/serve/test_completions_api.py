@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from manyheads.serve.service.completions_api import completions_router
-from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service.completions_api import completions_router
+from manyheads.serve.service.service.problems import ProblemError
 
 from serve.fake_service import FakeService, client_of, translator, writer
 
@@ -228,3 +228,12 @@ def test_a_server_without_language_bundles_says_so() -> None:
     client = client_of(completions_router(FakeService(translator("en", "zh")).service))
     assert client.get("/v1/models").json()["data"] == []
     assert "no language bundle" in complete(client, 404)["error"]["message"]
+
+
+def test_a_stream_has_at_most_as_many_completions_as_streams_are_allowed(service: FakeService) -> None:
+    limited = FakeService(writer("poems"), max_streams=6)
+    client = client_of(completions_router(limited.service))
+    assert len({one["choices"][0]["index"] for one in events(client, prompt=["a", "b"], n=3)}) == 6
+    error = complete(client, 400, prompt=["a", "b"], n=4, stream=True)["error"]
+    assert error["message"] == "A stream of 8 completions: at most 6."
+    assert len(complete(client, prompt=["a", "b"], n=4)["choices"]) == 8

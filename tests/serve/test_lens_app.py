@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from manyheads.bundle import Bundle
+from manyheads.language import Language
 from manyheads.lens import Head, heads_of, trace
 from manyheads.serve.lens_page import lens_session
 from manyheads.serve.lens_page.lens_app import make_app
@@ -110,6 +111,40 @@ def test_pictures(form: str, start: bytes, view: str) -> None:
     assert answer.status_code == 200
     assert answer.content.startswith(start)
     assert f"decoder.0.cross.1.{view}.{form}" in answer.headers["content-disposition"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh", None])
+def test_the_page_opens_in_the_language_of_the_command(language: Language | None) -> None:
+    session = LensSession([LensModel("a", Path("classify"), _bundle("classify"))])
+    client = TestClient(make_app(session, language=language), base_url="http://127.0.0.1")
+    traced = _post(client, "trace", text=TEXTS["classify"])
+    for path in ("/", f"/api/traces/{traced['id']}/page.html"):
+        start = client.get(path).text.partition("<head>")[0]
+        assert f'lang="{language or "en"}"' in start
+        assert ("data-language" in start) == (language is not None)  # otherwise the browser decides
+
+
+def test_what_is_asked_of_a_picture_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = _client("seq2seq")
+    traced = _post(client, "trace", text=TEXTS["seq2seq"])
+    drawn: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "manyheads.serve.lens_page.lens_session.draw_head",
+        lambda maps, head, **given: (drawn.append(given), b"picture")[1],
+    )
+    path = f"/api/traces/{traced['id']}/picture/decoder.0.cross/1"
+    for query in ("", "?format=png&view=arcs&kind=norms&unit=words&mass=0.25&lang=zh"):
+        assert client.get(path + query).content == b"picture"
+    for given in drawn:
+        assert [len(side.tokens) for side in (given["sides"].source, given["sides"].target)] == [
+            len(traced["sides"][name]["tokens"]) for name in ("source", "target")
+        ]
+        del given["sides"]
+    first = {"format": "svg", "view": "matrix", "kind": "weights", "unit": "tokens", "mass": 0.6, "language": "en"}
+    assert drawn == [
+        first,
+        {"format": "png", "view": "arcs", "kind": "norms", "unit": "words", "mass": 0.25, "language": "zh"},
+    ]
 
 
 def test_an_evicted_text_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,3 +96,22 @@ def test_no_text_is_suggested_without_validation_data() -> None:
     table = to_table(Recipe.from_table({"data": {"train": ["gone.tsv"], "valid": ["gone.tsv"]}}))
     gone = replace(bundle, bundle=replace(bundle.bundle, recipe=table))
     assert list(gone.examples) == []
+
+
+def test_snapshots_are_those_of_the_run_unless_the_bundle_is_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [10, 20]
+    monkeypatch.setattr("manyheads.serve.opened_bundle.Checkpoints.snapshot_steps", lambda self: steps)
+    bundle = opened("classify", "en").bundle
+
+    def found(name: str = "bundle", *, is_private: bool = False) -> list[int]:
+        return list(OpenedBundle("a", tmp_path / name, bundle, is_private=is_private).steps)
+
+    assert found() == []  # no folder of snapshots
+    (tmp_path / "snapshots").mkdir()
+    assert found() == [10, 20]
+    assert found(is_private=True) == []  # they are outside of its folder
+    assert found("copied") == []
+    steps.pop()
+    assert found() == []  # one alone is no timeline

@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from manyheads.answer.request import AnswerOptions, AnswerRequest
-from manyheads.serve.service.bundle_description import BundleDescription
-from manyheads.serve.service.predict_api import PredictRequest, predict_router
-from manyheads.serve.service.problems import ProblemError
-from manyheads.serve.service.service import Service
+from manyheads.serve.service.service.bundle_description import BundleDescription
+from manyheads.serve.service.service.predict_api import PredictRequest, predict_router
+from manyheads.serve.service.service.problems import ProblemError
+from manyheads.serve.service.service.service import Service
 
 from own_thread import in_own_thread
 from serve.fake_service import FakeService, client_of, translator
@@ -171,22 +171,31 @@ def test_a_stream_has_the_limits_of_a_request(client: TestClient, answering: Ans
     assert answering.asked == []
 
 
-def test_an_error_after_the_first_event_is_an_event(client: TestClient, answering: Answering) -> None:
+@pytest.mark.parametrize(
+    ("error", "status", "detail"),
+    [
+        (ProblemError(422, "The text is odd."), 422, "The text is odd."),
+        (TimeoutError(), 504, "The stream was not finished in time."),
+    ],
+)
+def test_an_error_after_the_first_event_is_an_event(
+    client: TestClient, answering: Answering, error: Exception, status: int, detail: str
+) -> None:
     ask = answering.predict
 
     async def fail(request: AnswerRequest) -> list[dict[str, Any]]:
         if request.texts == ("b",):
-            raise ProblemError(422, "The text is odd.")
+            raise error
         return await ask(request)
 
     answering.predict = fail  # type: ignore[method-assign]
     answer = client.post("/v1/predict", json={"bundle": "m", "texts": ["a", "b", "c"], "stream": True})
     lines = [line.removeprefix("data: ") for line in answer.text.split("\n\n")[:-1]]
-    assert [json.loads(line) for line in lines[1:-1]] == [{"error": {"status": 422, "detail": "The text is odd."}}]
+    assert [json.loads(line) for line in lines[1:-1]] == [{"error": {"status": status, "detail": detail}}]
 
 
 def test_texts_of_a_stream_whose_client_left_are_cancelled(answering: Answering) -> None:
-    from manyheads.serve.service.predict_api import _events
+    from manyheads.serve.service.service.predict_api import _events
 
     async def leave() -> int:
         request = AnswerRequest("m", ("a", "slow", "slow"))

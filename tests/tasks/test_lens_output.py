@@ -12,9 +12,9 @@ from manyheads.errors import LensError
 from manyheads.lens.aligner import choose_aligner
 from manyheads.lens.traces.answered_text import answer_text, write_answer
 from manyheads.tasks import ModelInput, Seq2Seq, Seq2SeqSettings
-from manyheads.tasks.lens_output import LensProbe, token_text
+from manyheads.tasks.lens_output import LensProbe, token_text, top_tokens
 from manyheads.text.tokens.text_profile import TextProfile
-from manyheads.text.tokens.tokenizer import EOS, Tokenizer, TokenizerSettings
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings
 
 from lens.answering import BEAM, CASES, GREEDY, READING, WRITING, answering
 from tasks.makers import DOCUMENTS, TOKENIZERS, make_model
@@ -263,3 +263,18 @@ def test_unknown_choice_is_refused(case: str, position: int, instead: int | str,
     probe = task.lens_probe(write_answer(task, CASES[case], GREEDY))
     with pytest.raises(LensError, match=message):
         probe.alternatives(position, instead)
+
+
+@pytest.mark.parametrize(("n_tokens", "n_found"), [(20, 5), (8, 5), (6, 3)])
+def test_alternatives_are_the_best_tokens_that_may_be_written(n_tokens: int, n_found: int) -> None:
+    tokenizer = TOKENIZERS["bpe"]
+    probabilities = torch.arange(n_tokens, 0.0, -1.0).log_softmax(-1)  # PAD, UNK and BOS are the most probable
+    found = top_tokens(tokenizer, probabilities)
+    allowed = [token for token in range(n_tokens) if token not in (PAD, UNK, BOS)]
+    assert [one.id for one in found] == allowed[:n_found]
+    assert [one.probability for one in found] == pytest.approx(probabilities.exp()[allowed[:n_found]].tolist())
+    last = n_tokens - 1
+    assert [one.id for one in top_tokens(tokenizer, probabilities, also=[last])] == [
+        *(token for token in allowed[:n_found] if token != last),
+        last,
+    ]

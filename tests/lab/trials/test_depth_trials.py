@@ -3,7 +3,7 @@ import torch
 
 from manyheads.lab.lab_tasks import Lookup
 from manyheads.lab.setup import Setup
-from manyheads.lab.trials.depth_trials import gradient_ratio, token_similarity
+from manyheads.lab.trials.depth_trials import _gradient_norm, gradient_ratio, token_similarity
 from manyheads.lab.trials.variants import without_residual
 
 SETUP = Setup(
@@ -35,3 +35,10 @@ def test_without_residual_connections_tokens_become_alike():
     plain = deep.changed({"alter": without_residual})
     assert token_similarity(plain, seed=1) > 0.99 > token_similarity(deep, seed=1)
     assert gradient_ratio(plain, seed=1) < gradient_ratio(deep, seed=1)
+
+
+def test_the_norm_of_a_gradient_is_that_of_all_parameters_together():
+    block = torch.nn.Linear(1, 1)
+    assert _gradient_norm(block) == 0.0
+    block.weight.grad, block.bias.grad = torch.tensor([[3.0]]), torch.tensor([4.0])
+    assert _gradient_norm(block) == 5.0

@@ -8,6 +8,7 @@ from manyheads.lab.trials.operation_costs import (
     OPERATIONS,
     WIDTH,
     LargestTensor,
+    _time,
     count_flops,
     make_cost_model,
     measure_operation,
@@ -32,6 +33,17 @@ def test_only_explicit_attention_stores_the_matrix_of_weights() -> None:
     n = 300
     assert measure_operation("explicit", n, 1)["megabytes"] == pytest.approx(N_HEADS * n**2 * 4 / 1e6)
     assert measure_operation("fused", n, 1)["megabytes"] < n**2 * 4 / 1e6
+
+
+def test_the_time_of_a_run_is_the_mean_of_as_many_as_fill_the_least_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("manyheads.lab.operation_costs.time.process_time", lambda: clock[0])
+
+    def run(seconds: float) -> None:
+        clock[0] += seconds
+
+    for seconds in (1e-3, 30.0):
+        assert _time(lambda: run(seconds)) == pytest.approx(seconds)  # noqa: B023
 
 
 def test_the_largest_tensor_counts_intermediate_results() -> None:

@@ -79,7 +79,7 @@ class CompletionRequest(BaseModel):
     stop: str | list[str] | None = Field(None, description="A completion ends before the first of these texts.")
     seed: int | None = Field(None, description="The same seed gives the same completions.")
     stream: bool | None = Field(False, description="Answer with server-sent events.")
-    stream_options: StreamOptions | None = None
+    stream_options: StreamOptions | None = Field(None, description="Options of a stream.")
     echo: bool | None = Field(False, description="Begin each completion with its prompt.")
     user: str | None = Field(None, description="Has no effect.")
     best_of: int | None = Field(None, description="Not supported, unless it equals n.")

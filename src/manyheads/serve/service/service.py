@@ -193,9 +193,9 @@ def answer_cost(request: AnswerRequest, text: str, bundle: BundleDescription) ->
     """Return about how many tokens a bundle reads and writes for a text, times the hypotheses of its search."""
     n_tokens = 1 + len(text.encode("utf-8", "surrogatepass")) / _BYTES
     decode = {**bundle.decode, **request.options.decode}
-    if bundle.task == "language":
+    if bundle.answer_form == "continuation":
         n_tokens += _number(decode.get("max_new_tokens"))
-    if bundle.task not in ("seq2seq", "language"):
+    if bundle.answer_form not in ("text", "continuation"):
         return n_tokens
     hypotheses = {"beam": "beam", "sample": "n_best"}.get(str(decode.get("method", "beam")), "")
     width = _number(decode.get(hypotheses))
