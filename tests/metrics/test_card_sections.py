@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from manyheads.messages import Message
 from manyheads.metrics import (
     Answers,
     Card,
@@ -64,7 +65,7 @@ def test_sections_survive_json(kind: str) -> None:
 
 
 def _plain(value: object) -> object:
-    return _without_probability(vars(value))
+    return value.by_language() if isinstance(value, Message) else _without_probability(vars(value))
 
 
 def _without_probability(fields: dict[str, object]) -> dict[str, object]:

@@ -384,7 +384,7 @@ def test_parts_that_the_expected_answer_lacks_are_marked(
 
 
 def test_durations() -> None:
-    assert [format_duration(seconds).en for seconds in (36, 600, 7500, math.nan)] == [
+    assert [str(format_duration(seconds)) for seconds in (36, 600, 7500, math.nan)] == [
         "36 s",
         "10 min",
         "2 h 05 min",

@@ -66,7 +66,7 @@ class TranslationCard:
             Message("copies of the source"): self.n_copies,
             Message("wrong copies"): self.n_wrong_copies,
             Message("repetitions"): self.n_repetitions,
-            Message("empty"): self.n_empty,
+            Message("empty translation"): self.n_empty,
             Message("cut off"): self.n_cut_off,
             Message("source too long"): self.n_too_long,
             Message("empty reference"): self.n_empty_references,
