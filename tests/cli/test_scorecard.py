@@ -15,11 +15,11 @@ from manyheads.metrics import (
     Card,
     Change,
     Difference,
-    Example,
     GenerationSample,
     LabelCard,
     Score,
     TranslationCard,
+    TranslationExample,
     label_card,
     language_card,
     masked_card,
@@ -62,8 +62,8 @@ def make_translation_card() -> TranslationCard:
         n_empty_references=1,
         n_cut_off=1,
         n_too_long=2,
-        worst=[Example(7, "a [b]", "wrong", "right", 3.0)],
-        random=[Example(9, "c", "same", "same", 100.0)],
+        worst=[TranslationExample(7, "a [b]", "wrong", "right", 3.0)],
+        random=[TranslationExample(9, "c", "same", "same", 100.0)],
     )
 
 

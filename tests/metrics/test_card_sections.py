@@ -27,7 +27,7 @@ from manyheads.metrics.card_sections import (
     Generations,
     LabelTable,
     Note,
-    shorten,
+    truncate,
 )
 from manyheads.text.reading.tag_schemes import Span
 
@@ -88,7 +88,7 @@ def test_records_without_sections(record: object) -> None:
 
 @pytest.mark.parametrize(("text", "shown"), [("", ""), ("四个汉字", "四个汉字"), ("five!", "five…")])
 def test_only_longer_texts_are_shortened(text: str, shown: str) -> None:
-    assert shorten(text, 4) == shown
+    assert truncate(text, 4) == shown
 
 
 @pytest.mark.parametrize(
