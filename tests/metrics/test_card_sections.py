@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from manyheads.messages import Message
 from manyheads.metrics import (
     Answers,
     Card,
@@ -26,7 +27,7 @@ from manyheads.metrics.card_sections import (
     Generations,
     LabelTable,
     Note,
-    shorten,
+    truncate,
 )
 from manyheads.text.reading.tag_schemes import Span
 
@@ -64,7 +65,7 @@ def test_sections_survive_json(kind: str) -> None:
 
 
 def _plain(value: object) -> object:
-    return _without_probability(vars(value))
+    return value.by_language() if isinstance(value, Message) else _without_probability(vars(value))
 
 
 def _without_probability(fields: dict[str, object]) -> dict[str, object]:
@@ -87,7 +88,7 @@ def test_records_without_sections(record: object) -> None:
 
 @pytest.mark.parametrize(("text", "shown"), [("", ""), ("四个汉字", "四个汉字"), ("five!", "five…")])
 def test_only_longer_texts_are_shortened(text: str, shown: str) -> None:
-    assert shorten(text, 4) == shown
+    assert truncate(text, 4) == shown
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from manyheads.text.reading.readers import read_lines
 
 
 @dataclass(frozen=True)
-class Stage:
+class Measuring:
     """A measurement that starts now."""
 
     what: str
@@ -42,7 +42,7 @@ class Size:
     decoding_seconds: float
 
 
-Event = Stage | Sentences | MatmulSpeed | TrainingSpeed | DecodingSpeed | MissingEngine
+Event = Measuring | Sentences | MatmulSpeed | TrainingSpeed | DecodingSpeed | MissingEngine
 
 SIZES = {
     "tiny": Size(
@@ -59,20 +59,20 @@ _PROMPT = 60  # characters
 
 def measure_machine(names: Sequence[str]) -> Iterator[Event]:
     """Measure matrix products, then training and translation with untrained models of these sizes."""
-    yield Stage(_("multiplying matrices"))
+    yield Measuring(_("multiplying matrices"))
     matmul = MatmulSpeed.measure()
     yield matmul
-    yield Stage(_("preparing sentences"))
+    yield Measuring(_("preparing sentences"))
     with Sentences.make() as sentences:
         yield sentences
         for name in names:
             size = SIZES[name]
             settings = ModelSettings.preset(name, vocab_size=size.vocab_size, max_length=256)
-            yield Stage(_("training the {name} model", name=name))
+            yield Measuring(_("training the {name} model", name=name))
             yield measure_training(
                 name, settings, sentences, matmul, batch_tokens=size.batch_tokens, seconds=size.training_seconds
             )
-            yield Stage(_("translating with the {name} model", name=name))
+            yield Measuring(_("translating with the {name} model", name=name))
             sources = sentences.sources(size.n_sentences)
             comparison = EngineComparison(name, sources, size.n_latency, size.decoding_seconds)
             comparison.cases, missing = model_cases(make_endless_model(settings), sources)
@@ -105,7 +105,7 @@ def read_texts(bundle: Bundle, lines: Path | None = None) -> list[str]:
 
 def measure_bundle(bundle: Bundle, texts: Sequence[str]) -> Iterator[Event]:
     """Measure the predictions of a bundle, from text to text."""
-    yield Stage(_("predicting"))
+    yield Measuring(_("predicting"))
     comparison = EngineComparison("bundle", texts, min(5, len(texts)), _BUNDLE_SECONDS)
     comparison.cases, missing = bundle_cases(bundle)
     yield from comparison.run()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import aligned, padded, program_name
+from manyheads.cli.output import padded, program_name, right_aligned
 from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
     """Collect the measurements, and print each as it arrives."""
     from rich.console import Console
 
-    from manyheads.bench import DecodingSpeed, MatmulSpeed, MissingEngine, Sentences, Stage, TrainingSpeed
+    from manyheads.bench import DecodingSpeed, MatmulSpeed, Measuring, MissingEngine, Sentences, TrainingSpeed
     from manyheads.cli.progress import make_console
 
     measurements = _Measurements()
@@ -106,7 +106,7 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
     with Console(stderr=True).status("") as status:
         for event in events:
             status.stop()
-            if isinstance(event, Stage):
+            if isinstance(event, Measuring):
                 status.update(f"[dim]{event.what} …")
             elif isinstance(event, Sentences):
                 measurements.lengths, measurements.example = event.mean_lengths, event.example
@@ -126,14 +126,14 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
                     _show_load(machine, console)
                 if event.model != model:
                     heading = padded(_("Inference   {model}", model=event.model), 22)
-                    latency, throughput = aligned(_("one sentence"), 17), aligned(_("batch"), 20)
+                    latency, throughput = right_aligned(_("one sentence"), 17), right_aligned(_("batch"), 20)
                     console.print(f"\n{heading}{latency}{throughput}")
                 model = event.model
                 _show_decoding(event, console)
             elif isinstance(event, MissingEngine):
                 measurements.missing.append(event)
                 console.print(f"  {event.engine:<13}{event.reason}", style="yellow", markup=False)
-            if isinstance(event, Stage):
+            if isinstance(event, Measuring):
                 status.start()
     return measurements
 

@@ -136,7 +136,7 @@ def evaluate(
     text_column: str | None,
     label_column: str | None,
     tags_column: str | None,
-    **how: Any,
+    **decoding: Any,
 ) -> None:
     """Score a bundle."""
     from manyheads.bundle import load
@@ -145,7 +145,7 @@ def evaluate(
     named = {"source": source_column, "target": target_column, "text": text_column}
     named |= {"label": label_column, "tags": tags_column}
     columns = {field: column for field, column in named.items() if column}
-    changes = decode_changes(**how)
+    changes = decode_changes(**decoding)
     if threshold is not None and precision is not None:
         raise click.UsageError(_("--precision chooses a threshold: leave out --threshold."))
     if against and against_bundle:
@@ -292,8 +292,8 @@ def _score_all(loaded: "Bundle", bundle: Path, tests: Mapping[str, Rows], data: 
 
     cards: dict[str, Card] = {}
     for name, rows in tests.items():
-        work = partial(score_rows, loaded.task, settings=loaded.decode, used_for=uses_of(loaded, name, data))
-        cards |= _for_each({name: rows}, str(bundle), work)
+        score = partial(score_rows, loaded.task, settings=loaded.decode, used_for=uses_of(loaded, name, data))
+        cards |= _for_each({name: rows}, str(bundle), score)
     return cards
 
 
@@ -424,8 +424,8 @@ def _translate(loaded: "Bundle", tests: Mapping[str, Rows], title: str) -> "dict
     return _for_each(tests, title, partial(task.answer, settings=loaded.decode))
 
 
-def _for_each(tests: Mapping[str, Rows], title: str, work: "Callable[..., Result]") -> "dict[str, Result]":
-    """Return the result of `work(rows, progress=...)` for each test set, with a progress bar on standard error."""
+def _for_each(tests: Mapping[str, Rows], title: str, process: "Callable[..., Result]") -> "dict[str, Result]":
+    """Return the result of `process(rows, progress=...)` for each test set, with a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -434,7 +434,7 @@ def _for_each(tests: Mapping[str, Rows], title: str, work: "Callable[..., Result
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
         for name, rows in tests.items():
             bar = bars.add_task(f"{title}: {name}", total=len(rows))
-            results[name] = work(rows, progress=partial(bars.advance, bar))
+            results[name] = process(rows, progress=partial(bars.advance, bar))
     return results
 
 

@@ -108,7 +108,7 @@ def padded(text: str, width: int) -> str:
     return text + " " * max(0, width - cell_width(text))
 
 
-def aligned(text: str, width: int) -> str:
+def right_aligned(text: str, width: int) -> str:
     """Return the text with spaces before it, up to `width` columns."""
     return " " * max(0, width - cell_width(text)) + text
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import aligned, padded, program_name, wrap_cells
+from manyheads.cli.output import padded, program_name, right_aligned, wrap_cells
 from manyheads.messages import Message, _, _n
 
 if TYPE_CHECKING:
@@ -314,13 +314,13 @@ def _show_time(made: "RunPlan") -> None:
     else:
         _heading(_("Time on {n_devices} × this machine when idle", n_devices=made.n_devices))
     for name, seconds in made.seconds.items():
-        _line(_name(name), aligned(_duration(seconds), 10))
+        _line(_name(name), right_aligned(_duration(seconds), 10))
     if len(made.seconds) > 1:
-        _line(_("in total"), aligned(_duration(made.total_seconds), 10))
+        _line(_("in total"), right_aligned(_duration(made.total_seconds), 10))
     n_busy = made.trial.estimate.n_busy if made.trial else 0
     if n_busy:
         load = _n("beside its present load (1 process)", "beside its present load ({n} processes)", n_busy)
-        _line(_("now"), f"{aligned(_duration(made.total_seconds * made.slowdown), 10)}   {load}")
+        _line(_("now"), f"{right_aligned(_duration(made.total_seconds * made.slowdown), 10)}   {load}")
     if made.cost is not None:
         _line(
             _("price"),

@@ -237,7 +237,7 @@ class _Trial:
         started, memory = self.clock(), _peak_memory(device)
         self.task = task_class.create(Transformer(self.recipe.model), self.tokenizer, recipe.task, texts)
         self.prepare_seconds += (self.clock() - started) * self.share  # a linear model is fitted to all rows
-        self.row_memory = _peak_memory(device) - memory + sum(one.stat().st_size for one in folder.rglob("*"))
+        self.row_memory = _peak_memory(device) - memory + sum(file.stat().st_size for file in folder.rglob("*"))
         self.task.module.to(device)
 
     @property
@@ -351,7 +351,7 @@ def _mean_shape(recipe: Recipe, shapes: Mapping[str, Sequence[tuple[int, int]]])
     else:
         batches = [BatchShape.of_rows(n, source, output_share=share) for n, source in sources]
         batches += [BatchShape.of_rows(n, 0, target) for n, target in targets]
-    sums = {one.name: sum(getattr(batch, one.name) for batch in batches) for one in fields(BatchShape)}
+    sums = {field.name: sum(getattr(batch, field.name) for batch in batches) for field in fields(BatchShape)}
     return BatchShape(**{name: total / len(batches) for name, total in sums.items()})
 
 

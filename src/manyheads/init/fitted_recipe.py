@@ -150,8 +150,12 @@ def _with_steps(proposal: Proposal, steps: int, per_epoch: float) -> Proposal:
     return replace(
         proposal,
         choices=tuple(
-            replace(one, value=values.get(one.name, one.value), reason=reasons.get(one.name, one.reason))
-            for one in proposal.choices
+            replace(
+                choice,
+                value=values.get(choice.name, choice.value),
+                reason=reasons.get(choice.name, choice.reason),
+            )
+            for choice in proposal.choices
         ),
     )
 

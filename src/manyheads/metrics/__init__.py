@@ -64,8 +64,8 @@ from manyheads.metrics.thresholds import Decisions, ThresholdChoice, choose_thre
 from manyheads.metrics.translation_errors import copies, length_ratio, repetitions
 from manyheads.metrics.translation_scorecard import (
     Answers,
-    Example,
     TranslationCard,
+    TranslationExample,
     translation_card,
     translation_scores,
 )
@@ -80,7 +80,6 @@ __all__ = [
     "Confusion",
     "Decisions",
     "Difference",
-    "Example",
     "ExampleRow",
     "Examples",
     "Figure",
@@ -101,6 +100,7 @@ __all__ = [
     "Tally",
     "ThresholdChoice",
     "TranslationCard",
+    "TranslationExample",
     "Use",
     "WorstSentence",
     "auroc",

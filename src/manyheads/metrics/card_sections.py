@@ -158,7 +158,7 @@ class Card(Protocol):
         """Return the other parts of the card, in reading order."""
 
 
-def label_rows(labels: Sequence[str], correct: Sums, predicted: Sums, gold: Sums) -> list[LabelRow]:
+def score_labels(labels: Sequence[str], correct: Sums, predicted: Sums, gold: Sums) -> list[LabelRow]:
     """Return a row for each label that is gold or predicted at least once."""
     columns = (percentage(correct, predicted), percentage(correct, gold), f1(correct, predicted, gold))
     precisions, recalls, f1s = (column.tolist() for column in columns)
@@ -169,7 +169,7 @@ def label_rows(labels: Sequence[str], correct: Sums, predicted: Sums, gold: Sums
     ]
 
 
-def shorten(text: str, longest: int) -> str:
+def truncate(text: str, longest: int) -> str:
     """Return the text, truncated to `longest` characters."""
     return text if len(text) <= longest else text[:longest] + "…"
 

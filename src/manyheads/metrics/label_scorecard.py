@@ -32,8 +32,8 @@ from manyheads.metrics.card_sections import (
     LabelTable,
     Note,
     Section,
-    label_rows,
-    shorten,
+    score_labels,
+    truncate,
 )
 from manyheads.metrics.score import Score
 
@@ -80,8 +80,8 @@ class LabelCard:
                 ExampleRow(
                     mistake.number,
                     mistake.text,
-                    join_labels(mistake.predicted),
-                    join_labels(mistake.gold),
+                    format_labels(mistake.predicted),
+                    format_labels(mistake.gold),
                     mistake.probability,
                 )
                 for mistake in self.worst
@@ -105,7 +105,7 @@ class LabelCard:
         return sections
 
 
-def join_labels(labels: Sequence[str]) -> str:
+def format_labels(labels: Sequence[str]) -> str:
     """Return labels on one line; `NO_LABEL` if there are none."""
     return ", ".join(labels) or NO_LABEL
 
@@ -135,7 +135,7 @@ def label_card(
     extremes = partial(_extremes, n_texts=len(texts), n_labels=len(names))
     sums = sum_resamples(counts, len(texts), n_columns, extremes, n_resamples)
     n_abstained = 0 if multi_label else sum(not row for row in predicted)
-    rows = label_rows(names, *_by_label(sums.total, len(names)))
+    rows = score_labels(names, *_by_label(sums.total, len(names)))
     return LabelCard(
         scores=_scores(sums, len(names), multi_label=multi_label, abstains=n_abstained > 0),
         n_texts=len(texts),
@@ -282,7 +282,7 @@ def _worst(
     for index, (true, found) in enumerate(zip(gold, predicted, strict=True)):
         if set(true) != set(found) and (found or multi_label):
             confidence = _confidence(true, found, probabilities[index].tolist(), columns, multi_label=multi_label)
-            text = shorten(texts[index], LONGEST_TEXT)
+            text = truncate(texts[index], LONGEST_TEXT)
             mistakes.append(Mistake(index + 1, text, tuple(true), tuple(found), confidence))
     return sorted(mistakes, key=lambda mistake: -mistake.probability)[:N_WORST]
 

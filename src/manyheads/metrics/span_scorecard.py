@@ -31,8 +31,8 @@ from manyheads.metrics.card_sections import (
     LabelTable,
     Note,
     Section,
-    label_rows,
-    shorten,
+    score_labels,
+    truncate,
 )
 from manyheads.metrics.label_scorecard import LONGEST_TEXT, N_WORST
 from manyheads.metrics.score import Score
@@ -137,7 +137,7 @@ def span_card(
         n_texts=len(texts),
         n_spans=len(gold),
         n_predicted=sum(map(len, predicted_spans)),
-        rows=label_rows(names, *sums.total[_FIRST_LABEL:].reshape(3, len(names))),
+        rows=score_labels(names, *sums.total[_FIRST_LABEL:].reshape(3, len(names))),
         confusion=_confusion(gold_spans, predicted_spans, names),
         n_unknown=sum(known is not None and span.label not in known for span in gold),
         worst=_worst(texts, gold_spans, predicted_spans, sentence_intents),
@@ -232,7 +232,7 @@ def _worst(texts: Sequence[str], gold: Spans, predicted: Spans, intents: _Intent
     wrong = [
         WorstSentence(
             sentence + 1,
-            shorten(text, LONGEST_TEXT),
+            truncate(text, LONGEST_TEXT),
             _format_spans(text, true),
             _format_spans(text, found),
             len({(span.start, span.end) for span in set(true) ^ set(found)}) + (not intents.is_correct(sentence)),

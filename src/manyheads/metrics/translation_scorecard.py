@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manyheads.messages import Message, PluralMessage
-from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Figure, Figures, Note, Section, shorten
+from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Figure, Figures, Note, Section, truncate
 from manyheads.metrics.corpus_scores import bleu, chrf, sentence_chrf, ter, ter_applies, tokenized_bleu
 from manyheads.metrics.rouge import rouge
 from manyheads.metrics.score import Score
@@ -19,7 +19,7 @@ _SEED = 12345
 
 
 @dataclass(frozen=True)
-class Example:
+class TranslationExample:
     """One sentence of a test set, its translation and its reference, truncated if very long."""
 
     number: int  # in the test set, from 1
@@ -43,8 +43,8 @@ class TranslationCard:
     n_empty_references: int  # they are scored too: any translation of them is wrong
     n_cut_off: int  # translations that reached the maximum length before EOS
     n_too_long: int  # sources too long for the model; their translation counts as empty
-    worst: Sequence[Example]  # by sentence chrF; of equals, the longest reference first
-    random: Sequence[Example]
+    worst: Sequence[TranslationExample]  # by sentence chrF; of equals, the longest reference first
+    random: Sequence[TranslationExample]
     differences: Sequence[Difference] = ()  # to another system
     against: str | None = None  # the name of that system
 
@@ -66,7 +66,7 @@ class TranslationCard:
             Message("copies of the source"): self.n_copies,
             Message("wrong copies"): self.n_wrong_copies,
             Message("repetitions"): self.n_repetitions,
-            Message("empty"): self.n_empty,
+            Message("empty translation"): self.n_empty,
             Message("cut off"): self.n_cut_off,
             Message("source too long"): self.n_too_long,
             Message("empty reference"): self.n_empty_references,
@@ -106,7 +106,7 @@ class TranslationCard:
         return list(map(Note, notes))
 
 
-def _example_row(example: Example) -> ExampleRow:
+def _example_row(example: TranslationExample) -> ExampleRow:
     return ExampleRow(example.number, example.source, example.translation, example.reference)
 
 
@@ -169,15 +169,15 @@ def translation_scores(texts: Sequence[str], references: Sequence[str], language
     return [*scores, ter(texts, references, language)] if ter_applies(language) else scores
 
 
-def _make_examples(answers: Answers) -> list[Example]:
+def _make_examples(answers: Answers) -> list[TranslationExample]:
     columns = (answers.sources, answers.texts, answers.references)
     rows = zip(*columns, sentence_chrf(answers.texts, answers.references), strict=True)
     return [
-        Example(
+        TranslationExample(
             number=number,
-            source=shorten(source, _LONGEST_TEXT),
-            translation=shorten(translation, _LONGEST_TEXT),
-            reference=shorten(reference, _LONGEST_TEXT),
+            source=truncate(source, _LONGEST_TEXT),
+            translation=truncate(translation, _LONGEST_TEXT),
+            reference=truncate(reference, _LONGEST_TEXT),
             chrf=score,
         )
         for number, (source, translation, reference, score) in enumerate(rows, start=1)

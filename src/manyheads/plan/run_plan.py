@@ -169,7 +169,7 @@ def make_plan(
     ]
     if accelerator is None and trial is not None:
         program = _program_memory(recipe, trial)
-        memory = [replace(one, program=program) for one in memory]
+        memory = [replace(part, program=program) for part in memory]
     return RunPlan(
         recipe=recipe,
         parameters=parameters,

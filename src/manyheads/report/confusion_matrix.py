@@ -143,8 +143,8 @@ def _cell(frame: _Frame, confusion: Confusion, row: tuple[int, int], column: tup
 def _titles(frame: _Frame, *, is_bilingual: bool) -> str:
     x, y = 18, frame.top + frame.size / 2
     style = 'font-size="14" font-weight="600" text-anchor="middle"'
-    columns = Message("predicted")
-    rows = Message("correct")
+    columns = Message("predicted label")
+    rows = Message("correct label")
     return _caption(
         f'x="{frame.left + frame.size / 2:.1f}" y="22" {style}', columns, is_bilingual=is_bilingual
     ) + _caption(f'x="{x}" y="{y:.1f}" {style} transform="rotate(-90 {x} {y:.1f})"', rows, is_bilingual=is_bilingual)

@@ -28,7 +28,7 @@ from manyheads.metrics import (
 )
 from manyheads.report.confusion_matrix import confusion_svg
 from manyheads.report.curves import curves_json
-from manyheads.report.history import History, Sample, Validation, number
+from manyheads.report.history import History, Sample, Validation, read_number
 from manyheads.report.page_filters import compare_texts, format_duration, format_number
 
 _RELOAD = 20  # seconds, while the run is in progress
@@ -96,7 +96,7 @@ def _asset(name: str) -> str:
 def _curves(history: History) -> list[tuple[str, Message, bool]]:
     """Return the name and title of each curve, and whether it is drawn large; the titles say what is averaged."""
     unit, terms = history.prepared.get("loss_unit"), history.prepared.get("loss_terms")
-    weights = {str(name): number(weight) for name, weight in terms.items()} if isinstance(terms, Mapping) else {}
+    weights = {str(name): read_number(weight) for name, weight in terms.items()} if isinstance(terms, Mapping) else {}
     loss = loss_name(str(unit or "tok"), weights)
     curves = [
         ("loss", Message("Training loss, {loss}", loss=loss), True),
@@ -134,7 +134,7 @@ def _n_steps(table: Mapping[str, Any]) -> int:
 
 
 def _finite(value: object) -> float | None:
-    return number(value) if math.isfinite(number(value)) else None
+    return read_number(value) if math.isfinite(read_number(value)) else None
 
 
 def _short_progress(history: History, n_steps: int) -> str:
@@ -211,7 +211,7 @@ def _score_views(record: Mapping[str, Any]) -> list[_ScoreView]:
 
 def _score_view(score: Mapping[str, Any]) -> _ScoreView:
     name = str(score["name"])
-    value, low, high = (number(score.get(key)) for key in ("value", "low", "high"))
+    value, low, high = (read_number(score.get(key)) for key in ("value", "low", "high"))
     has_interval = math.isfinite(low + high)
     bar = None
     if has_interval and not name.startswith(_UNBOUNDED):
@@ -261,7 +261,7 @@ class _Bar:
 
 def _funnel(prepared: Mapping[str, Any]) -> list[_Bar]:
     """Return bars from the rows read, over those dropped, to those kept for training."""
-    kept, reasons = number(prepared.get("n_rows")), _reasons(prepared.get("dropped"))
+    kept, reasons = read_number(prepared.get("n_rows")), _reasons(prepared.get("dropped"))
     total = kept + sum(reasons.values())
     if not total > 0:
         return []
@@ -275,7 +275,7 @@ def _funnel(prepared: Mapping[str, Any]) -> list[_Bar]:
 
 def _valid_rows(prepared: Mapping[str, Any]) -> Message | None:
     """Return how many rows are validated on, if some are not."""
-    kept, reasons = number(prepared.get("n_valid")), _reasons(prepared.get("valid_dropped"))
+    kept, reasons = read_number(prepared.get("n_valid")), _reasons(prepared.get("valid_dropped"))
     if not (math.isfinite(kept) and reasons):
         return None
     return rows_name(str(prepared.get("noun")), int(kept), {name: int(count) for name, count in reasons.items()})
@@ -283,7 +283,7 @@ def _valid_rows(prepared: Mapping[str, Any]) -> Message | None:
 
 def _reasons(dropped: object) -> dict[str, float]:
     """Return the number of rows for each reason of which there are some."""
-    counts = {str(name): number(count) for name, count in dropped.items()} if isinstance(dropped, Mapping) else {}
+    counts = {str(name): read_number(count) for name, count in dropped.items()} if isinstance(dropped, Mapping) else {}
     return {name: count for name, count in counts.items() if 0 < count < math.inf}
 
 
