@@ -75,7 +75,7 @@ export function mountAblationPanel(root, context) {
     if (off.length === 0) return [el("p", { class: "note-small" }, t("ablation_none"), el("span", { class: "key-hint" }, t("sentences", { before: "", after: t("ablation_key") })))];
     return [el("span", { class: "off-label" }, t("ablation_off")), ...off.map((head) => el("button", {
       type: "button", class: "off-chip", "data-key": head, "aria-label": t("ablation_on", { head: shortName(head, t) }), title: head,
-      onclick: () => setOff(off.filter((one) => one !== head)),
+      onclick: () => setOff(off.filter((name) => name !== head)),
     }, shortName(head, t), el("span", { class: "off-chip-x", "aria-hidden": "true" }, "×")))];
   }
 
@@ -90,7 +90,7 @@ export function mountAblationPanel(root, context) {
       button(t("ablation_important", { count: many() }), () => void importantOff(), { class: "quiet" }),
       !info.is_live ? null : button(t("ablation_random", { count: many() }), () => setOff(randomHeads(allHeads(info), many())), { class: "quiet", title: t("ablation_random_why") }),
       dropdown(t("ablation_layer"), layers, "", (name) => {
-        const attention = info.attentions.find((one) => one.name === name);
+        const attention = info.attentions.find((traced) => traced.name === name);
         if (attention) setOff(toggled([...off], Array.from({ length: attention.n_heads }, (_, number) => headName(name, number))));
       }),
       failure ? el("p", { class: "caution", role: "alert" }, failure) : null,

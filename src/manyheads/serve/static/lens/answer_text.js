@@ -289,7 +289,7 @@ export function entityText(text, spans, others, labels, words = null) {
   return el("p", { class: "entities", dir: "auto" }, ...[...groups].flatMap(([number, parts]) => {
     if (number < 0) return parts;
     const span = spans[number];
-    const isChanged = others !== null && !others.some((one) => isSame(one, span));
+    const isChanged = others !== null && !others.some((other) => isSame(other, span));
     const color = labels.indexOf(span.label) % N_COLORS;
     return [el("mark", { class: `entity label-${color}${isChanged ? " changed" : ""}` }, ...parts,
       el("span", { class: "entity-label" }, span.label, span.probability === null ? null : ` ${percent(span.probability)}`))];
@@ -317,8 +317,8 @@ export function changedEntities(spans, others, text) {
   const words = (/** @type {Entity} */ span) => characters.slice(span.start, span.end).join("");
   /** @type {{ lost: string[], changed: string[] }} */
   const found = { lost: [], changed: [] };
-  for (const span of spans.filter((one) => !others.some((other) => isSame(one, other)))) {
-    const now = others.filter((one) => one.start < span.end && span.start < one.end);
+  for (const span of spans.filter((entity) => !others.some((other) => isSame(entity, other)))) {
+    const now = others.filter((other) => other.start < span.end && span.start < other.end);
     if (now.length === 0) found.lost.push(`${words(span)} (${span.label})`);
     else if (now.length === 1 && now[0].start === span.start && now[0].end === span.end) found.changed.push(`${words(span)} ${span.label} → ${now[0].label}`);
     else if (now.length === 1 && now[0].label === span.label) found.changed.push(`${words(span)} → ${words(now[0])} (${span.label})`);
@@ -363,7 +363,7 @@ export function taggedWords({ text, output, sides }) {
   return real.flatMap((word) => {
     const position = tokens.findIndex((token) => token.start <= word.start && word.start < token.end);
     if (position < 1) return [];
-    const span = output.spans.find((one) => one.start <= word.start && word.start < one.end) ?? null;
+    const span = output.spans.find((entity) => entity.start <= word.start && word.start < entity.end) ?? null;
     return [{ text: characters.slice(word.start, word.end).join(""), start: word.start, end: word.end, position, span, form: formOf(word, span) }];
   });
 }

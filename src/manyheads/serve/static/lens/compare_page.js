@@ -154,7 +154,7 @@ function mountPair(root, context, mode) {
       show(title, [state.lang, sides[i].context.data.info], () => buildTitle(i));
       problem.hidden = sides[i].problem === "";
       problem.textContent = sides[i].problem;
-      const hasHead = sides[i].trace?.attentions.some((one) => one.name === state.attention && one.n_heads > state.head) ?? true;
+      const hasHead = sides[i].trace?.attentions.some((traced) => traced.name === state.attention && traced.n_heads > state.head) ?? true;
       columns[i].head.hidden = !hasHead;
       columns[i].none.hidden = hasHead;
       columns[i].none.textContent = t("compare_no_head", { model: sides[i].context.data.info.name, head: shortName(`${state.attention}/${state.head}`, t) });

@@ -67,7 +67,7 @@ function readable(side, units) {
 
 /** A row with the names that the page shows. @param {WalkRow} walk @param {Trace} trace @returns {WalkRow} */
 export function withNames(walk, trace) {
-  const attention = trace.attentions.find((one) => one.name === walk.attention);
+  const attention = trace.attentions.find((traced) => traced.name === walk.attention);
   if (!attention) return walk;
   const [queries, keys] = [trace.sides[attention.queries], trace.sides[attention.keys]];
   return { ...walk, query_name: tokenName(queries, walk.query) || walk.query_name, keys: walk.keys.map((key, i) => ({ ...key, name: tokenName(keys, i) || key.name })) };

@@ -145,7 +145,7 @@ export function mountHeadPage(root, context) {
       const { state } = store;
       const name = headName(state.attention, state.head);
       const survey = context.data.heads;
-      const head = survey?.heads.find((one) => one.head === name);
+      const head = survey?.heads.find((surveyed) => surveyed.head === name);
       askExamples(name);
       show(top, [name, state.lang, state.off, context.data.info, store.address()], () => buildTop(name));
       show(card, [head, survey?.state, survey?.n_texts, state.lang], () => buildCard(head));
@@ -180,7 +180,7 @@ function roleSentence(head, t) {
 function closestRole(head) {
   if (head.role !== "unknown") return null;
   const margin = (/** @type {SurveyHead["evidence"][number]} */ one) => one.value - Math.max(one.baseline, Number.isFinite(one.control) ? one.control : -Infinity);
-  const best = head.evidence.filter((one) => margin(one) >= STANDS_OUT).sort((a, b) => margin(b) - margin(a))[0];
+  const best = head.evidence.filter((statistic) => margin(statistic) >= STANDS_OUT).sort((a, b) => margin(b) - margin(a))[0];
   if (!best) return null;
   return { names: { en: best.names.en.replace(/: correct$/, ""), zh: best.names.zh.replace(/：正确率$/, "") }, n: best.n };
 }
@@ -197,8 +197,8 @@ function evidenceTable(head, context) {
   const { t } = context;
   if (head.evidence.length === 0) return [];
   const decisive = new Set(head.roles.map((role) => role.statistic));
-  const first = head.evidence.filter((one) => decisive.has(one.id));
-  const rest = head.evidence.filter((one) => !decisive.has(one.id));
+  const first = head.evidence.filter((statistic) => decisive.has(statistic.id));
+  const rest = head.evidence.filter((statistic) => !decisive.has(statistic.id));
   const legend = el("p", { class: "note-small evidence-legend" },
     ...(/** @type {const} */ (["value", "baseline", "control"])).map((kind) => el("span", {}, key(kind), t(`evidence_${kind}`))));
   const shown = first.length ? first : rest.slice(0, 4);

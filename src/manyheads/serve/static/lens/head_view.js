@@ -107,7 +107,7 @@ export const mountHeadView = (root, context) => {
     const { attention, head } = store.state;
     const traced = data.trace?.attentions.find((one) => one.name === attention);
     const numbers = traced?.heads[head];
-    const survey = data.heads?.heads.find((one) => one.head === `${attention}/${head}`);
+    const survey = data.heads?.heads.find((surveyed) => surveyed.head === `${attention}/${head}`);
     const found = [`${attention}/${head}`];
     if (survey) found.push(context.role(survey.role).name);
     if (traced && numbers) {

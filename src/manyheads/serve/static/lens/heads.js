@@ -100,7 +100,7 @@ export function roleOf(name, survey) {
 
 /** "Encoder self-attention, layer 0, head 2". @param {string} attention @param {number | null} head @param {ModelInfo} info */
 export function headTitle(attention, head, info) {
-  const kind = info.attentions.find((one) => one.name === attention)?.kind
+  const kind = info.attentions.find((traced) => traced.name === attention)?.kind
     ?? (attention.endsWith("cross") ? "cross" : attention.startsWith("decoder") ? "decoder" : "encoder");
   const layer = attention.split(".")[1] ?? "";
   const values = { kind: t(`kind_${kind}`), layer, head: head ?? "" };
@@ -160,7 +160,7 @@ export function telling(trace) {
   const kind = BY_PREFERENCE.find((one) => trace.attentions.some((attention) => attention.kind === one));
   let best = null;
   let most = -Infinity;
-  for (const attention of trace.attentions.filter((one) => one.kind === kind)) {
+  for (const attention of trace.attentions.filter((traced) => traced.kind === kind)) {
     for (let head = 0; head < attention.n_heads; head++) {
       const score = variety(attention.thumbnails[head], attention.thumbnail_shape) - (attention.heads[head]?.sink ?? 0);
       if (score > most) [best, most] = [{ attention: attention.name, head }, score];

@@ -190,7 +190,7 @@ export function mountHeadsPage(root, context) {
 
 /** @param {SurveyHead} head @param {string} role */
 function hasRole(head, role) {
-  return head.role === role || head.roles.some((one) => one.name === role);
+  return head.role === role || head.roles.some((each) => each.name === role);
 }
 
 // ---------------------------------------------------------------- the measures as a CSV file

@@ -137,8 +137,8 @@ function fillIn({ store, source, data }) {
   const info = data.model.bundles.find((one) => one.id === state.bundle) ?? data.info;
   /** @type {Partial<State>} */
   const change = { bundle: info.id };
-  const attention = info.attentions.find((one) => one.name === state.attention)
-    ?? info.attentions.findLast((one) => one.kind === "cross") ?? info.attentions[0];
+  const attention = info.attentions.find((traced) => traced.name === state.attention)
+    ?? info.attentions.findLast((traced) => traced.kind === "cross") ?? info.attentions[0];
   change.attention = attention.name;
   change.head = state.attention === attention.name && state.head < attention.n_heads ? state.head : 0;
   change.off = state.off.filter((head) => allHeads(info).includes(head));

@@ -280,7 +280,7 @@ export function serverSource() {
     async map(trace, attention, head, kind) {
       const response = await ask(`traces/${part(trace.id)}/heads/${part(attention)}/${head}/${kind}`);
       const scale = Number(response.headers.get("X-Scale") ?? 1);
-      const found = trace.attentions.find((one) => one.name === attention);
+      const found = trace.attentions.find((traced) => traced.name === attention);
       return decodeMap(await inflate(response.body), scale, found?.n_queries ?? 0, found?.n_keys ?? 0);
     },
     ablate: (trace, heads, signal) => post("ablate", { trace, heads }, signal),
@@ -331,12 +331,12 @@ export function fileSource() {
       return file.model;
     },
     trace(request) {
-      const candidates = file.traces.filter((one) => one.bundle === request.bundle && one.text === request.text && one.step === request.step);
-      return found(candidates.find((one) => request.answer === null || one.answer === request.answer));
+      const candidates = file.traces.filter((trace) => trace.bundle === request.bundle && trace.text === request.text && trace.step === request.step);
+      return found(candidates.find((candidate) => request.answer === null || candidate.answer === request.answer));
     },
     async map(trace, attention, head, kind) {
       const stored = await found(file.maps?.[trace.id]?.[`${attention}/${head}`]);
-      const shape = trace.attentions.find((one) => one.name === attention);
+      const shape = trace.attentions.find((traced) => traced.name === attention);
       const bytes = await inflate(new Blob([decodeBase64(stored.weights.data)]).stream());
       const map = decodeMap(bytes, stored.weights.scale, shape?.n_queries ?? 0, shape?.n_keys ?? 0);
       // The norm of what a key contributes is its weight times the norm of its value: the file has one number per key.

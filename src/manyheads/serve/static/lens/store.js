@@ -38,7 +38,7 @@ export function defaultState() {
  * @param {string} text @param {readonly T[]} allowed @returns {T | undefined}
  */
 function oneOf(text, allowed) {
-  return allowed.find((one) => one === text);
+  return allowed.find((value) => value === text);
 }
 
 /** @param {string} text @returns {number | undefined} */

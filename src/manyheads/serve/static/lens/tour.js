@@ -76,7 +76,7 @@ export const mountTourView = (root, context) => {
     const own = traced();
     const key = rowKey();
     if (!trace || !own || n >= own.n_heads || rows.has(key)) return;
-    const width = info.attentions.find((one) => one.name === name)?.head_width ?? 1;
+    const width = info.attentions.find((attention) => attention.name === name)?.head_width ?? 1;
     const map = await context.load.map(trace, name, n, "weights").catch(() => null);
     const [queries, keys] = [trace.sides[own.queries]?.tokens ?? [], trace.sides[own.keys]?.tokens ?? []];
     rows.set(key, map ? tellingRow(map, queries, keys, Math.sqrt(width)) : 0);
@@ -119,7 +119,7 @@ export const mountTourView = (root, context) => {
     const key = [data.trace?.id, state.attention, state.lang].join();
     if (fields.dataset.key !== key) {
       fields.dataset.key = key;
-      attention.replaceChildren(...data.info.attentions.map((one) => el("option", { value: one.name, text: context.headTitle(one.name, null) })));
+      attention.replaceChildren(...data.info.attentions.map((traced) => el("option", { value: traced.name, text: context.headTitle(traced.name, null) })));
       head.replaceChildren(...Array.from({ length: own?.n_heads ?? 0 }, (_, i) => el("option", { value: i, text: String(i) })));
       word.replaceChildren(...(side?.tokens ?? []).map((_, i) => el("option", { value: i, text: `${i + 1}  ${tokenName(side, i)}` })));
     }
@@ -407,10 +407,10 @@ function output({ context, walk }) {
 /** @type {(stop: Stop) => Step} */
 function next(stop) {
   const { context: { t, data: { info }, store }, attention } = stop;
-  const n = info.attentions.filter((one) => one.kind === attention.kind).length;
+  const n = info.attentions.filter((traced) => traced.kind === attention.kind).length;
   const isBoth = info.shape === "encoder-decoder";
   const isEncoder = attention.kind === "encoder";
-  const isLast = info.attentions.every((one) => one.kind !== attention.kind || one.layer <= attention.layer);
+  const isLast = info.attentions.every((traced) => traced.kind !== attention.kind || traced.layer <= attention.layer);
   const end = isBoth && isEncoder ? "tour_11_encoder" : `tour_11_end_${info.answer_form}`;
   const layers = isLast ? t(isBoth ? (isEncoder ? "tour_11_last_encoder" : "tour_11_last_decoder") : "tour_11_last", { n }) : t("tour_11_layers", { n, layer: attention.layer });
   return {

@@ -92,7 +92,7 @@ function set(change) {
 function sessionOf(name) {
   const found = sessions.get(name);
   if (found) return found;
-  const bundle = bundles.find((one) => one.name === name) ?? bundles[0];
+  const bundle = bundles.find((model) => model.name === name) ?? bundles[0];
   const made = createSession(bundle, changed);
   sessions.set(name, made);
   if (made.text && isLive(bundle)) made.run(); // what was typed before a reload
