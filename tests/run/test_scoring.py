@@ -157,7 +157,10 @@ def test_mark_changes_the_scores_and_nothing_else() -> None:
 
 def test_notes_in_both_languages() -> None:
     few, used = score_notes(12, ["stopping", "calibration"])
-    assert few == ("n = 12: so few that the interval says little.", "n = 12：样本太少，区间参考价值有限。")
+    assert few.by_language() == {
+        "en": "n = 12: so few that the interval says little.",
+        "zh": "n = 12：样本太少，区间参考价值有限。",
+    }
     assert str(used) == (
         "The set was also used to choose the checkpoint and to calibrate the probabilities: its scores are optimistic."
     )

@@ -1,4 +1,4 @@
-"""Out of scope: the signs of texts that belong to no label, their weights, and how they are stored."""
+"""Out of scope: the features of texts that belong to no label, their weights, and how they are stored."""
 
 import json
 from dataclasses import replace

@@ -12,7 +12,7 @@ from manyheads.init.splits import by_split, sibling_files
 from manyheads.messages import _
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import TASKS
-from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text, split_of
+from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text, split_in_name
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names
 from manyheads.text.reading.files import check_readable, format_suffix
 from manyheads.text.reading.formats import table_suffixes
@@ -103,7 +103,7 @@ def _options(columns: Iterable[str]) -> str:
 def _files_in(folder: Path, request: Request) -> Sequence[Path]:
     """The training files of a folder, or all of its files if each is named after a split."""
     listing = FolderListing.of(folder)
-    training_folders = [path for path in listing.folders if split_of(path) == "train"]
+    training_folders = [path for path in listing.folders if split_in_name(path) == "train"]
     if len(training_folders) == 1 and not listing.files:
         return _files_in(training_folders[0], request)
     for part in task_inits(request.kind):
@@ -115,8 +115,8 @@ def _files_in(folder: Path, request: Request) -> Sequence[Path]:
     training = listing.training_files
     if len(training) == 1:
         suffix = format_suffix(training[0])
-        others = [path for path in listing.files if split_of(path) and format_suffix(path) == suffix]
-        return training if split_of(training[0]) else [*training, *others]
+        others = [path for path in listing.files if split_in_name(path) and format_suffix(path) == suffix]
+        return training if split_in_name(training[0]) else [*training, *others]
     if are_plain_text(training):
         return training
     names = shortened(", ".join(path.name for path in listing.files[:8]))

@@ -139,9 +139,9 @@ def delete_run(path: Path) -> None:
     with locked(path):
         folder.log_file.write_text("", encoding="utf-8")
         delete_prepared_data(folder)
-        for sealed in (folder.bundle, folder.best, *folder.step_folders()):
-            if (sealed / MANIFEST).exists():
-                shutil.rmtree(sealed)
+        for written in (folder.bundle, folder.best, *folder.step_folders()):
+            if (written / MANIFEST).exists():
+                shutil.rmtree(written)
         for parent in (folder.snapshots, folder.checkpoints):
             if parent.is_dir() and not any(parent.iterdir()):
                 parent.rmdir()

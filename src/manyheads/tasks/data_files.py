@@ -28,7 +28,7 @@ _MAX_WORD_LABELS = 100  # labels of words, such as parts of speech
 _LONGEST_MEAN_SENTENCE = 200  # words
 
 
-def split_of(path: Path) -> str:
+def split_in_name(path: Path) -> str:
     """The split that a file name contains ("train", "valid" or "test"); "" if it contains none."""
     word = around_split(path)[1].lower()
     return next((split for split, words in SPLITS.items() if word in words), "")
@@ -66,8 +66,8 @@ class FolderListing:
     @property
     def training_files(self) -> Sequence[Path]:
         """The files named "train"; else those named after no split; else all."""
-        training = [path for path in self.files if split_of(path) == "train"]
-        return training or [path for path in self.files if not split_of(path)] or self.files
+        training = [path for path in self.files if split_in_name(path) == "train"]
+        return training or [path for path in self.files if not split_in_name(path)] or self.files
 
 
 @dataclass(frozen=True)

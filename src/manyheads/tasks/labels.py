@@ -10,7 +10,7 @@ from typing import Any
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
-from manyheads.tasks.task_doctor import Noun, Source
+from manyheads.tasks.task_doctor import AnswerNoun, Source
 
 MAX_LABELS = 100_000  # of texts
 MAX_TAGS = 1000  # kinds of spans: a CRF has 16 numbers for each pair of them
@@ -69,7 +69,7 @@ def is_lopsided(counts: Sequence[int]) -> bool:
 
 
 def check_labels(
-    counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Noun, *, per_row: bool
+    counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: AnswerNoun, *, per_row: bool
 ) -> Iterator[Finding]:
     """Check the labels of the training set, and those of the held-out sets against it.
 
@@ -83,7 +83,7 @@ def check_labels(
         yield check_unseen(counts, held_out, noun)
 
 
-def check_rare(counts: "Counter[str]", noun: Noun) -> Finding:
+def check_rare(counts: "Counter[str]", noun: AnswerNoun) -> Finding:
     """Check for labels with too few examples."""
     check, total = f"rare {noun.plural.text}", len(counts)
     rare = sorted((count, label) for label, count in counts.items() if count < RARE)
@@ -105,7 +105,7 @@ def check_rare(counts: "Counter[str]", noun: Noun) -> Finding:
     return Finding(check, "warning", message, examples, fix)
 
 
-def check_balance(counts: "Counter[str]", noun: Noun) -> Finding:
+def check_balance(counts: "Counter[str]", noun: AnswerNoun) -> Finding:
     """Check for a label that most rows have."""
     check, total = "balance", sum(counts.values())
     ranked = counts.most_common()
@@ -134,7 +134,7 @@ def check_balance(counts: "Counter[str]", noun: Noun) -> Finding:
     return Finding(check, "warning", message, (), fix)
 
 
-def check_names(counts: "Counter[str]", noun: Noun) -> Finding:
+def check_names(counts: "Counter[str]", noun: AnswerNoun) -> Finding:
     """Check for different names that seem to mean the same."""
     check = f"similar {noun.plural.text}"
     alike = [
@@ -171,7 +171,7 @@ def _is_one_edit(name: str, other: str) -> bool:
     return rest and not any(text[start : start + 1].isdecimal() for text in (name, other))
 
 
-def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: Noun) -> Finding:
+def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"], noun: AnswerNoun) -> Finding:
     """Check for labels of the held-out sets that the training set lacks."""
     check = f"unseen {noun.plural.text}"
     unseen = {
@@ -198,7 +198,7 @@ def check_unseen(counts: "Counter[str]", held_out: Mapping[str, "Counter[str]"],
     return Finding(check, verdict, message, examples[:MAX_EXAMPLES], fix)
 
 
-def check_contradictions(source: Source, field: int, noun: Noun) -> Finding:
+def check_contradictions(source: Source, field: int, noun: AnswerNoun) -> Finding:
     """Count rows whose text, ignoring case and spacing, also occurs with another value of this field."""
     first: dict[int, str] = {}
     contradicted: set[int] = set()

@@ -26,17 +26,17 @@ _PAIRS = Message("pairs")
 
 
 @dataclass(frozen=True)
-class Noun:
+class AnswerNoun:
     """What a model's answers are called."""
 
     singular: Message
     plural: Message
 
 
-ANSWER = Noun(Message("prediction"), Message("predictions"))
-LABEL = Noun(Message("label"), Message("labels"))
-INTENT = Noun(Message("intent"), Message("intents"))
-ENTITY_TYPE = Noun(Message("type"), Message("types"))
+ANSWER = AnswerNoun(Message("prediction"), Message("predictions"))
+LABEL = AnswerNoun(Message("label"), Message("labels"))
+INTENT = AnswerNoun(Message("intent"), Message("intents"))
+ENTITY_TYPE = AnswerNoun(Message("type"), Message("types"))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class TaskDoctor:
         return check_all_same(check, samples, ANSWER)
 
 
-def check_all_same(check: str, samples: Sequence[Sample], noun: Noun) -> Finding:
+def check_all_same(check: str, samples: Sequence[Sample], noun: AnswerNoun) -> Finding:
     """Check that the predictions are not all the same where the references differ."""
     predicted = {prediction for _, prediction, _ in samples}
     expected = {reference for *_, reference in samples}

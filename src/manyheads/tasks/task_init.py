@@ -2,7 +2,7 @@
 
 `init` calls `recognize` of every registered task in turn until one returns a guess. A task overrides the methods in
 which it differs; `recognize` and `propose` are the two that it must have. Text for the screen is in the language in
-use; errors and the comments of a recipe are in English.
+use; the comments of a recipe are in English.
 """
 
 from collections.abc import Callable, Mapping, Sequence

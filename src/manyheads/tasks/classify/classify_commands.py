@@ -279,7 +279,7 @@ OPINIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def demo(predict: Predict, language: str) -> Demo:
+def show_opinions(predict: Predict, language: str) -> Demo:
     """Return the labels of five sentences about one word."""
     texts = OPINIONS[language]
     lines = [(prediction.line(), f"  {text}") for text, prediction in zip(texts, predict(texts), strict=True)]
@@ -298,5 +298,5 @@ QUICKSTART = Quickstart(
     },
     examples={language: texts[1:4:2] for language, texts in OPINIONS.items()},
     own_data=Message("YOUR.csv   (columns: text, label)"),
-    demo=demo,
+    demo=show_opinions,
 )

@@ -320,8 +320,8 @@ class Classify(LabelingTask):
         if scope and texts:
             made_up = made_up_texts(texts)
             logits = (task.mix(texts, transformer), task.logits(made_up))
-            signs = (task._signs(scope, *both) for both in zip((texts, made_up), logits, strict=True))
-            scope = scope.fit(*signs)
+            features = (task._scope_features(scope, *both) for both in zip((texts, made_up), logits, strict=True))
+            scope = scope.fit(*features)
         return replace(task, scope=scope)
 
     def _fit(self, rows: Sequence[Row], transformer: Float[Tensor, "N C"]) -> "Classify":
@@ -338,15 +338,15 @@ class Classify(LabelingTask):
         calibration = Calibration.fit(task.mix(texts, transformer), targets, multi_label=multi_label)
         return replace(task, calibration=calibration)
 
-    def _signs(self, scope: Scope, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> NDArray[np.float64]:
+    def _scope_features(self, scope: Scope, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> NDArray[np.float64]:
         ids = self.tokenizer.encode_batch(texts)
-        return scope.signs(texts, ids, logits, multi_label=self.settings.multi_label)
+        return scope.features(texts, ids, logits, multi_label=self.settings.multi_label)
 
     def out_of_scope(self, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> list[float] | None:
         """How much each text looks unlike all training texts, from 0 to 1; None if this was not fitted."""
         if self.scope is None or not self.scope.is_fitted:
             return None
-        return self.scope.scores(self._signs(self.scope, texts, logits)).tolist() if texts else []
+        return self.scope.scores(self._scope_features(self.scope, texts, logits)).tolist() if texts else []
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""

@@ -1,9 +1,9 @@
 """Out of scope: whether a text is unlike all texts that a classifier was trained on.
 
-A classifier knows its labels only, and gives one of them to any text. Three signs tell that none may fit: the entropy
-of the labels' probabilities, the share of the text's character trigrams that no training text has, and the same share
-of its pairs of tokens. Their weights are fitted on the validation rows against texts made from them: shuffled letters,
-random letters, random words. Decision 0024 compares the signs with others on real texts.
+A classifier knows its labels only, and gives one of them to any text. Three features show that none may fit: the
+entropy of the labels' probabilities, the share of the text's character trigrams that no training text has, and the same
+share of its pairs of tokens. Their weights are fitted on the validation rows against texts made from them: shuffled
+letters, random letters, random words. Decision 0024 compares the features with others on real texts.
 """
 
 import base64
@@ -79,7 +79,7 @@ class SeenNgrams:
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """What the training texts of a classifier have in common, and the weights of the signs that a text lacks it."""
+    """What the training texts of a classifier have in common, and the weights of the features of a text."""
 
     ngrams: SeenNgrams
     weights: tuple[float, ...] = ()  # of entropy, unseen trigrams, unseen pairs; () until they are fitted
@@ -90,28 +90,28 @@ class Scope:
         """Whether there were enough validation rows to fit the weights."""
         return bool(self.weights)
 
-    def signs(
+    def features(
         self, texts: Sequence[str], ids: Sequence[Sequence[int]], logits: Float[Tensor, "N C"], *, multi_label: bool
     ) -> NDArray[np.float64]:
-        """Return the three signs [texts, 3] of texts."""
+        """Return the three features [texts, 3] of texts."""
         shares = [self.ngrams.unseen_shares(text, own) for text, own in zip(texts, ids, strict=True)]
         return np.column_stack([_entropy(logits, multi_label=multi_label), np.array(shares).reshape(-1, 2)])
 
-    def scores(self, signs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how much each text looks out of scope, from 0 to 1."""
-        return 1 / (1 + np.exp(-np.clip(signs @ np.array(self.weights) + self.bias, -50, 50)))
+        return 1 / (1 + np.exp(-np.clip(features @ np.array(self.weights) + self.bias, -50, 50)))
 
     def fit(self, inside: NDArray[np.float64], outside: NDArray[np.float64]) -> "Scope":
-        """Fit the weights to the signs of texts in scope and out of scope: a logistic regression with weights ≥ 0.
+        """Fit the weights to the features of texts in scope and out of scope: a logistic regression with weights ≥ 0.
 
         The bias is chosen so that few texts in scope lie above the threshold.
         """
         if len(inside) < _MIN_ROWS:
             return replace(self, weights=(), bias=0.0)
-        signs = np.concatenate([inside, outside])
-        spread = signs.std(0) + 1e-6
-        is_outside = np.arange(len(signs)) >= len(inside)
-        weights = _regression((signs - inside.mean(0)) / spread, is_outside) / spread
+        features = np.concatenate([inside, outside])
+        spread = features.std(0) + 1e-6
+        is_outside = np.arange(len(features)) >= len(inside)
+        weights = _regression((features - inside.mean(0)) / spread, is_outside) / spread
         limit = float(np.quantile(inside @ weights, 1 - FALSE_ALARMS, method="higher"))
         return replace(self, weights=tuple(weights.tolist()), bias=-limit - 1e-9)
 

@@ -212,7 +212,7 @@ _N_STORIES, _N_SHOWN = 100, 3
 _LONGEST = 400  # characters shown of a story
 
 
-def demo(predict: Predict, language: str) -> Demo:
+def show_stories(predict: Predict, language: str) -> Demo:
     """Return stories that begin with unseen sentences, and how many of them are consistent."""
     rows = islice(corpora.rows("generate", language, "test", _N_STORIES, 2), _N_STORIES)
     beginnings = [first_sentence(text) for (text,) in rows]
@@ -262,5 +262,5 @@ QUICKSTART = Quickstart(
     },
     own_data=Message("YOUR-FOLDER   (of .txt files)"),
     takes_prompt=True,
-    demo=demo,
+    demo=show_stories,
 )

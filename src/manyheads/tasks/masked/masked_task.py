@@ -196,9 +196,11 @@ class Masked(DocumentTask):
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
     ) -> MaskedCard:
         """Predict masked tokens, always the same ones, in every document."""
-        how = f"mask_probability:{self.settings.mask_probability}{'|whole words' if self.settings.whole_words else ''}"
+        context = (
+            f"mask_probability:{self.settings.mask_probability}{'|whole words' if self.settings.whole_words else ''}"
+        )
         n_correct, n_masked, nats = self._count(rows, progress)
-        return masked_card(n_correct, n_masked, nats, context=how)
+        return masked_card(n_correct, n_masked, nats, context=context)
 
     def _count(self, rows: Iterable[Row], progress: Progress = lambda done: None) -> list[list[float]]:
         """For each document: the correct predictions, the masked tokens, and their nats."""

@@ -243,7 +243,7 @@ class Seq2SeqInit(TaskInit):
         ]
         return Proposal(
             tuple(choices),
-            count_epochs(n_pairs),
+            count_pair_epochs(n_pairs),
             f"preset {preset}, {_SIZES[preset]}",
             preset=preset,
             smaller_preset=_SMALLER.get(preset, ""),
@@ -395,7 +395,7 @@ def _is_exchanged(by_script: Sequence[str], claimed: Languages) -> bool:
 # Choices.
 
 
-def count_epochs(n_pairs: int) -> float:
+def count_pair_epochs(n_pairs: int) -> float:
     """45 epochs for Multi30k's 29,000 pairs, fewer for more."""
     return min(100.0, max(3.0, 45.0 * (29_000 / n_pairs) ** 0.55))
 

@@ -387,7 +387,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
 }
 
 
-def demo(predict: Predict, language: str) -> Demo:
+def show_entities(predict: Predict, language: str) -> Demo:
     """Return sentences with their entities and intents."""
     lines = [("", prediction.line()) for prediction in predict(SENTENCES[language])]
     return Demo(Message("Who, what, where, when"), lines)
@@ -405,5 +405,5 @@ QUICKSTART = Quickstart(
     },
     examples={language: texts[1:3] for language, texts in SENTENCES.items()},
     own_data=Message("YOUR.conll   (a word and its tag per line)"),
-    demo=demo,
+    demo=show_entities,
 )
