@@ -18,8 +18,8 @@ from manyheads.walks.walk_page import Page
 from manyheads.walks.walk_steps import STEPS, show_heading, show_steps
 
 from lens.makers import MODELS, TEXTS, WRITERS, task_of
-from walks.test_attention_walk import each_walk
 from model.makers import small
+from walks.test_attention_walk import each_walk
 
 WIDE_TEXT = "The old teacher did not buy the red book, and the young doctor saw two small cats near the house."
 NUMBER = r"-?\d+(?:\.\d+)?(?:e-\d+)?"
