@@ -126,8 +126,8 @@ def _tuning(question: Question) -> Message:
 
 
 def _effect_headings() -> list[LabText]:
-    rows = Message("comparison|predicted|measured|p|outcome").by_language()
-    return [LabText({language: row.split("|")[column] for language, row in rows.items()}) for column in range(5)]
+    rows = Message("comparison|predicted|measured|outcome").by_language()
+    return [LabText({language: row.split("|")[column] for language, row in rows.items()}) for column in range(4)]
 
 
 def _effect_view(answered: Answered, effect: Effect) -> _EffectView:
