@@ -62,8 +62,14 @@ class Answerer:
         bundle = self._with_threshold(options)
         errors = self._errors(texts, name)
         readable = ["" if index in errors else text for index, text in enumerate(texts)] if errors else texts
-        predict = self._translate_html if options.format == "html" else _predict
-        predictions = predict(bundle, readable, options, first)
+        predictions: Sequence[Prediction | MarkupTranslation]
+        required = _text_options(options)
+        if options.format == "html":
+            predictions = self._translate_html(readable, options, first)
+        elif first is None and _method(bundle, options) == "sample":
+            predictions = [bundle.predictions([text], options=required, **options.decode)[0] for text in readable]
+        else:
+            predictions = bundle.predictions(readable, first=first or 0, options=required, **options.decode)
         alignments = self._align(readable, predictions) if options.align else [None] * len(texts)
         starts_texts = bundle.task.continues_prompts
         return [
@@ -79,7 +85,7 @@ class Answerer:
         ]
 
     def _translate_html(
-        self, bundle: Bundle, texts: Sequence[str], options: AnswerOptions, first: int | None
+        self, texts: Sequence[str], options: AnswerOptions, first: int | None
     ) -> list[MarkupTranslation]:
         """Translate HTML; a text has one translation and no word alignment."""
         if options.align:
@@ -141,7 +147,9 @@ class Answerer:
             raise RecipeError(_("threshold: a bundle of task {kind} has no threshold.", kind=self.bundle.kind))
         return replace(self.bundle, task=self.bundle.task.with_threshold(options.threshold))
 
-    def _align(self, texts: Sequence[str], predictions: Sequence[Prediction]) -> list[WordAlignment]:
+    def _align(
+        self, texts: Sequence[str], predictions: Sequence[Prediction | MarkupTranslation]
+    ) -> list[WordAlignment]:
         if not self.bundle.task.model.settings.has_cross_attention:
             raise LensError(
                 _("align: a bundle of task {kind} has no cross-attention to align words with.", kind=self.bundle.kind)
@@ -155,12 +163,9 @@ class Answerer:
         return aligned
 
 
-def _predict(bundle: Bundle, texts: Sequence[str], options: AnswerOptions, first: int | None) -> Sequence[Prediction]:
-    settings = build(DecodeSettings, to_table(bundle.decode) | dict(options.decode), "decode.")
-    required = _text_options(options)
-    if first is None and settings.method == "sample":
-        return [bundle.predictions([text], options=required, **options.decode)[0] for text in texts]
-    return bundle.predictions(texts, first=first or 0, options=required, **options.decode)
+def _method(bundle: Bundle, options: AnswerOptions) -> str:
+    """Return the method of decoding; settings that are not valid are refused later."""
+    return str(options.decode.get("method", bundle.decode.method))
 
 
 def _text_options(options: AnswerOptions) -> TextOptions | None:

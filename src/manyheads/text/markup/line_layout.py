@@ -37,6 +37,10 @@ def content_spans(text: str, language: str = "") -> list[Span]:
     # Most texts are one line that begins with a letter and is not a list item such as "a) " or "iv) ".
     if text[:1].isalpha() and ")" not in text[:_LONGEST_LETTERS] and text.isprintable() and not text[-1].isspace():
         return [(0, len(text))]
+    return _content_spans(text, language)
+
+
+def _content_spans(text: str, language: str) -> list[Span]:
     lines = [_stripped(text, *match.span()) for match in _LINE.finditer(text)]
     lines = [line for line in lines if _has_word(text, *line)] or [line for line in lines if line[0] < line[1]]
     numbers = [_number(text, line) for line in lines]
