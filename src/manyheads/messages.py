@@ -37,6 +37,11 @@ def _n(singular: str, plural: str, n: int, /, **values: object) -> str:
     return _catalog(current()).ngettext(singular, plural, n).format(n=n, **values)
 
 
+def in_context(context: str, message: str) -> str:
+    """Return a message that means several things in English, in the meaning that the context names."""
+    return _catalog(current()).pgettext(context, message)
+
+
 def join_and(items: Iterable[object]) -> str:
     """Return "a, b and c"."""
     *others, last = map(str, items)

@@ -26,7 +26,9 @@ def translator(source: str, target: str, name: str = "", **changes: Any) -> Bund
 
 
 def writer(name: str = "poems") -> BundleDescription:
-    return BundleDescription(name, "language", "ba9876543210", 1_700_000_001, purpose="", languages=("zh",))
+    return BundleDescription(
+        name, "language", "ba9876543210", 1_700_000_001, "continuation", purpose="", languages=("zh",)
+    )
 
 
 class FakeService:

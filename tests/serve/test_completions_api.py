@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from manyheads.serve.service.service.completions_api import completions_router
-from manyheads.serve.service.service.problems import ProblemError
+from manyheads.serve.service.completions_api import completions_router
+from manyheads.serve.service.problems import ProblemError
 
 from serve.fake_service import FakeService, client_of, translator, writer
 

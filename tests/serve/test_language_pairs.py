@@ -52,7 +52,7 @@ def test_only_bundles_that_translate_between_two_languages_are_pairs() -> None:
         translator("en", "en", "same"),
         translator("en", "zh", "summaries", purpose="summary"),
         translator("en", "zh", "one", languages=("en",)),
-        BundleDescription("labels", "classify", "1", 1, languages=("en", "zh")),
+        BundleDescription("labels", "classify", "1", 1, "labels", languages=("en", "zh")),
     ]
     assert LanguagePairs.of(others).bundles == {}
 

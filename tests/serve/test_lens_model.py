@@ -106,7 +106,7 @@ def test_snapshots_are_those_of_the_run_unless_the_bundle_is_private(
     bundle = opened("classify", "en").bundle
 
     def found(name: str = "bundle", *, is_private: bool = False) -> list[int]:
-        return list(OpenedBundle("a", tmp_path / name, bundle, is_private=is_private).steps)
+        return list(LensModel("a", tmp_path / name, bundle, is_private=is_private).steps)
 
     assert found() == []  # no folder of snapshots
     (tmp_path / "snapshots").mkdir()

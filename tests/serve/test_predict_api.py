@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from manyheads.answer.request import AnswerOptions, AnswerRequest
-from manyheads.serve.service.service.bundle_description import BundleDescription
-from manyheads.serve.service.service.predict_api import PredictRequest, predict_router
-from manyheads.serve.service.service.problems import ProblemError
-from manyheads.serve.service.service.service import Service
+from manyheads.serve.service.bundle_description import BundleDescription
+from manyheads.serve.service.predict_api import PredictRequest, predict_router
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service import Service
 
 from own_thread import in_own_thread
 from serve.fake_service import FakeService, client_of, translator
@@ -130,7 +130,7 @@ class Answering(FakeService):
 
 @pytest.fixture
 def answering() -> Answering:
-    tagger = BundleDescription("标注", "tag", "0123456789ab", 1_700_000_000, labels=("A",))
+    tagger = BundleDescription("标注", "tag", "0123456789ab", 1_700_000_000, "spans", labels=("A",))
     return Answering(translator("zh", "en", "m"), tagger, max_texts=3)
 
 
@@ -195,7 +195,7 @@ def test_an_error_after_the_first_event_is_an_event(
 
 
 def test_texts_of_a_stream_whose_client_left_are_cancelled(answering: Answering) -> None:
-    from manyheads.serve.service.service.predict_api import _events
+    from manyheads.serve.service.predict_api import _events
 
     async def leave() -> int:
         request = AnswerRequest("m", ("a", "slow", "slow"))

@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from manyheads.serve.service.service.libretranslate_api import libretranslate_router
-from manyheads.serve.service.service.problems import ProblemError
-from manyheads.serve.service.service.request_bodies import read_json
+from manyheads.serve.service.libretranslate_api import libretranslate_router
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.request_bodies import read_json
 
 from serve.fake_service import FakeService, client_of, translator
 
@@ -95,7 +95,7 @@ def test_bodies_with_many_values_are_refused_before_any_is_made(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, value: object
 ) -> None:
     made: list[bytes] = []
-    monkeypatch.setattr("manyheads.serve.service.service.request_bodies.from_json", made.append)
+    monkeypatch.setattr("manyheads.serve.service.request_bodies.from_json", made.append)
     body = json.dumps({"q": [value] * 40_000, "source": "en", "target": "zh"}).encode()
     assert "values; at most 5,000 are allowed." in refusal(client, 413, content=body, headers=JSON)
     assert "values; at most 5,000" in refusal(client, 413, json={f"x{n}": n for n in range(10_000)})

@@ -10,13 +10,13 @@ import pytest
 
 from manyheads.answer.request import AnswerOptions, AnswerRequest
 from manyheads.bundle import load
-from manyheads.serve.service.service import worker_pool
-from manyheads.serve.service.service.access import current_client
-from manyheads.serve.service.service.batch_queue import BatchQueue, QueuedText
-from manyheads.serve.service.service.problems import ProblemError
-from manyheads.serve.service.service.service import Service
-from manyheads.serve.service.service.settings import ServeSettings
-from manyheads.serve.service.service.worker_pool import WorkerPool
+from manyheads.serve.service import worker_pool
+from manyheads.serve.service.access import current_client
+from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.settings import ServeSettings
+from manyheads.serve.service.worker_pool import WorkerPool
 
 from own_thread import in_own_thread
 from serve.fake_workers import Behavior, FakeProcess, FakeWorkers, Message, answer_all
@@ -382,7 +382,7 @@ def test_a_stream_has_one_text() -> None:
         service = Service({"b": "folder"}, ServeSettings(workers=1))
         for texts in ((), ("a", "b")):
             with pytest.raises(ProblemError, match="a stream has one text") as caught:
-                await anext(service.stream(Work("b", texts)))
+                await anext(service.stream(AnswerRequest("b", texts)))
             assert caught.value.status == 422
 
     in_own_thread(lambda: asyncio.run(main()))()
@@ -393,10 +393,10 @@ def test_many_samples_leave_fewer_new_tokens_to_each() -> None:
     service = in_own_thread(lambda: Service({"b": "folder"}, limits))()
     for method, n_best, most in (("sample", 1, 90), ("sample", 15, 90), ("sample", 16, 45), ("sample", 24, 30)):
         decode = {"method": method, "n_best": n_best}
-        service.check(Work("b", ("a",), decode | {"max_new_tokens": most}))
+        service.check(AnswerRequest("b", ("a",), AnswerOptions(decode | {"max_new_tokens": most})))
         with pytest.raises(ProblemError, match=f"this server allows at most {most} here"):
-            service.check(Work("b", ("a",), decode | {"max_new_tokens": most + 1}))
-    service.check(Work("b", ("a",), {"method": "beam", "n_best": 24, "max_new_tokens": 90}))
+            service.check(AnswerRequest("b", ("a",), AnswerOptions(decode | {"max_new_tokens": most + 1})))
+    service.check(AnswerRequest("b", ("a",), AnswerOptions({"method": "beam", "n_best": 24, "max_new_tokens": 90})))
 
 
 def test_a_copy_of_a_worker_gives_the_same_answer_and_ends_with_its_client(

@@ -35,8 +35,14 @@ def valid_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[
     try:
         rows = list(islice(_usable_rows(bundle, files, "valid"), n_rows))
     except DataError as error:
-        hint = "" if files else " The validation data of the bundle's recipe cannot be read: give rows with --valid."
-        raise DataError(_("{error}{hint}", error=error, hint=hint)) from None
+        if files:
+            raise
+        raise DataError(
+            _(
+                "{error} The validation data of the bundle's recipe cannot be read: give rows with --valid.",
+                error=error,
+            )
+        ) from None
     if len(rows) < 2:
         raise DataError(
             _("There are {n_rows} validation rows; at least 2 are needed. Give others with --valid.", n_rows=len(rows))

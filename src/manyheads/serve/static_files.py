@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 from manyheads.language import LANGUAGES, Language, using
-from manyheads.messages import _
+from manyheads.messages import _, in_context
 
 Page = Literal["lens", "playground"]
 
@@ -84,7 +84,7 @@ def _translated(text: str | dict[str, str]) -> str:
     """Translate a text; one that means several things in English has a context that tells them apart."""
     if isinstance(text, str):
         return _(text)
-    return _("\x04".join((text["context"], text["text"]))).rpartition("\x04")[2]  # as gettext stores a context
+    return in_context(text["context"], text["text"])
 
 
 def _static() -> Traversable:

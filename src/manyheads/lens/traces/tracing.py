@@ -30,7 +30,7 @@ from manyheads.errors import LensError
 from manyheads.lens.heads import Head
 from manyheads.lens.traces.recorder import RecordedPath, Recorder
 from manyheads.messages import _
-from manyheads.metrics.card_sections import shorten
+from manyheads.metrics.card_sections import truncate
 from manyheads.model import MultiHeadAttention, Tap, Transformer, evaluating
 from manyheads.settings import did_you_mean
 from manyheads.tasks import GenerativeTask, ModelInput, Task
@@ -107,7 +107,7 @@ class Trace:
     difference: float = 0.0  # the largest from the fused path; relative where values exceed 1
 
     def __repr__(self) -> str:
-        text, answer = (shorten(part, _REPR_CHARACTERS) for part in (self.model_input.text, self.model_input.answer))
+        text, answer = (truncate(part, _REPR_CHARACTERS) for part in (self.model_input.text, self.model_input.answer))
         written = f" → {answer!r}" if answer else ""
         return f"Trace({text!r}{written}, {len(self.attentions)} attentions, {len(self.heads)} heads)"
 

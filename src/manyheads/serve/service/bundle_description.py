@@ -10,7 +10,7 @@ class BundleDescription:
     """A bundle that is being served."""
 
     name: str
-    task: str  # "seq2seq", "classify", "tag", "language" or "masked"
+    task: str  # its name in a recipe
     version: str  # the first digits of the SHA-256 of its manifest
     created: int  # Unix time at which the manifest was written
     answer_form: str = "text"  # what an answer is: text, continuation, labels, spans or masks

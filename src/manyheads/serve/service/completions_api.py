@@ -29,7 +29,6 @@ from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.request_bodies import JSON, body_schema, read_body
 from manyheads.serve.service.service import Service
 
-_TASK = "language"
 _MAX_STOPS = 4  # as OpenAI allows
 _N_SEEDS = 2**31  # of DecodeSettings
 _ERRORS = error_responses(
@@ -326,7 +325,7 @@ def _usage(answers: Sequence[dict[str, Any]], n_per_prompt: int = 1) -> dict[str
 
 
 def _language_bundles(service: Service) -> list[BundleDescription]:
-    return [bundle for bundle in service.bundles.values() if bundle.task == _TASK]
+    return [bundle for bundle in service.bundles.values() if bundle.answer_form == "continuation"]
 
 
 def _find(service: Service, name: str) -> BundleDescription:

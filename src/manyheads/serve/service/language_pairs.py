@@ -37,7 +37,7 @@ class LanguagePairs:
         """Return the pairs of all bundles that translate from one language into another."""
         bundles: dict[tuple[str, str], str] = {}
         for bundle in served:
-            is_translator = bundle.task == "seq2seq" and bundle.purpose in ("", "translation")
+            is_translator = bundle.answer_form == "text" and bundle.purpose in ("", "translation")
             if is_translator and len(set(bundle.languages)) == 2:
                 bundles.setdefault((bundle.languages[0], bundle.languages[1]), bundle.name)
         return cls(bundles)

@@ -122,7 +122,7 @@ def predict_router(service: Service) -> APIRouter:
 
 async def _events(service: Service, bundle: BundleDescription, request: AnswerRequest) -> AsyncIterator[dict[str, Any]]:
     service.check(request)
-    if bundle.task == "language":
+    if bundle.answer_form == "continuation":
         async for event in service.stream(request):
             yield event
         return
