@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 Language = str  # a code such as "zh"
 LANGUAGES: tuple[Language, ...] = (
@@ -41,21 +40,6 @@ def using(language: Language) -> Iterator[None]:
         yield
     finally:
         _of_block.reset(token)
-
-
-def pick(english: str, chinese: str) -> str:
-    """Return the text in the language in use."""
-    return chinese if current() == "zh" else english
-
-
-class Bilingual(NamedTuple):
-    """A text in both languages; `str()` returns the one in use. Reports show both behind a switch."""
-
-    en: str
-    zh: str
-
-    def __str__(self) -> str:
-        return pick(self.en, self.zh)
 
 
 def from_environment() -> Language:

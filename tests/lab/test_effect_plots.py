@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from manyheads.lab.effect_plots import _axis, _spread, draw_plot
+from manyheads.lab.lab_texts import LabText
 from manyheads.lab.question import Measure
 from manyheads.lab.result_store import Results
 from manyheads.lab.sweep import SweepDone, sweep
-from manyheads.language import Bilingual
 
 from lab.questions_for_tests import ARITHMETIC, run_here
 
-MEASURE = Measure("value", Bilingual("value", "值"))
+MEASURE = Measure("value", LabText({"en": "value", "zh": "值"}))
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_an_axis_of_percentages_and_of_factors() -> None:
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_everything_is_inside_of_the_picture(results: Results, number: int) -> None:
-    for picture in draw_plot(ARITHMETIC.plots[number], ARITHMETIC, results):
+    for picture in draw_plot(ARITHMETIC.plots[number], ARITHMETIC, results).by_language().values():
         for part in picture.split("</svg>")[:-1]:
             size = re.search(r'viewBox="0 0 (\d+) (\d+)"', part)
             assert size is not None
@@ -57,9 +57,9 @@ def test_everything_is_inside_of_the_picture(results: Results, number: int) -> N
 
 
 def test_a_narrow_picture_has_a_legend_whose_lines_are_beside_their_labels(results: Results) -> None:
-    broad, narrow, _ = draw_plot(ARITHMETIC.plots[1], ARITHMETIC, results).en.split("</svg>")
+    broad, narrow, _ = draw_plot(ARITHMETIC.plots[1], ARITHMETIC, results)["en"].split("</svg>")
     legend = re.findall(
-        r'<line class="line" [^>]*y1="([\d.]+)"[^>]*/><[a-z]+ class="marker[^>]*/><text [^>]*y="([\d.]+)">(.*?)</text>',
+        r'<line class="line" [^>]*y1="([\d.]+)"[^>]*/><[a-z]+ class="marker[^>]*/><text [^>]*y="([\d.]+)"[^>]*>(.*?)</text>',
         narrow,
     )
     assert [label for _, _, label in legend] == ["low", "high", "also low"]

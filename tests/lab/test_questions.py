@@ -13,8 +13,7 @@ def test_a_trial_has_a_number_for_every_measure(name: str) -> None:
     question = QUESTIONS[name]
     setup = question.cell_setup(question.arms[0], question.conditions[0], is_full=False)
     measured = question.trial(replace(setup, steps=2, n_rows=8, warmup=1), 1)
-    assert {*measured} == {measure.name for measure in question.measures}
-    assert all(math.isfinite(value) for value in measured.values())
+    assert all(math.isfinite(measured[measure.name]) for measure in question.measures)
     for measure in question.measures:
         if measure.is_percentage:
             assert -1e-6 <= measured[measure.name] <= 1 + 1e-6, measure.name

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from manyheads.lab.lab_texts import LabText
 from manyheads.lab.question import Arm, Comparison, Measure
 from manyheads.lab.recipe_trials import _arm_recipe, _comparisons, ask_on_recipe
-from manyheads.language import Bilingual
 
 from lab.questions_for_tests import ARITHMETIC, TRAINING
 
-TEXT = Bilingual("a", "b")
+TEXT = LabText({"en": "a", "zh": "b"})
 RECIPE = """
 [data]
 builtin = "en-zh"
@@ -37,13 +37,14 @@ def test_a_question_on_a_recipe_has_its_score_its_steps_and_rates_around_its_own
         ("score", "higher", 2),
         ("loss", "lower", 3),
     ]
-    assert "last 50 steps" in question.measures[1].label.en
-    assert "200 steps" in question.method.en and "small.toml" in question.method.zh
+    assert "last 50 steps" in question.measures[1].label.by_language()["en"]
+    assert "200 steps" in question.method.by_language()["en"]
+    assert "small.toml" in question.method.by_language()["zh"]
     assert asked.data.endswith(" 200")
     assert asked.impossible == {}
     assert ask_on_recipe(TRAINING, path, path.parent / "data", is_full=True).data.endswith(" 900")
     for arm in TRAINING.arms:
-        assert f"{{{{mean training {arm.name} - score}}}}" in question.answer.yes.en
+        assert f"{{{{mean training {arm.name} - score}}}}" in question.answer.yes.by_language()["en"]
 
 
 def test_the_recipe_of_an_arm_has_its_change_its_rate_and_its_seed(path: Path) -> None:

@@ -62,8 +62,11 @@ def train_rows(bundle: Bundle, n_rows: int, files: Sequence[Path] = ()) -> list[
             elif (index := rng.randrange(number + 1)) < n_rows:
                 sample[index] = row
     except DataError as error:
-        hint = "" if files else " The training data of the bundle's recipe cannot be read: give rows with --train."
-        raise DataError(_("{error}{hint}", error=error, hint=hint)) from None
+        if files:
+            raise
+        raise DataError(
+            _("{error} The training data of the bundle's recipe cannot be read: give rows with --train.", error=error)
+        ) from None
     if not sample:
         raise DataError(_("There are no training rows. Give others with --train."))
     return sample
