@@ -89,7 +89,10 @@ class WarmProcess:
 
 
 def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
+    """The variables that are read when a process starts; every command sets LANGUAGE itself."""
+    return {
+        name: value for name, value in environment.items() if name.startswith(_READ_AT_START) and name != "LANGUAGE"
+    }
 
 
 def _write(descriptor: int, content: bytes) -> None:

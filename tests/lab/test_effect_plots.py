@@ -59,7 +59,8 @@ def test_everything_is_inside_of_the_picture(results: Results, number: int) -> N
 def test_a_narrow_picture_has_a_legend_whose_lines_are_beside_their_labels(results: Results) -> None:
     broad, narrow, _ = draw_plot(ARITHMETIC.plots[1], ARITHMETIC, results)["en"].split("</svg>")
     legend = re.findall(
-        r'<line class="line" [^>]*y1="([\d.]+)"[^>]*/><[a-z]+ class="marker[^>]*/><text [^>]*y="([\d.]+)"[^>]*>(.*?)</text>',
+        r'<line class="line" [^>]*y1="([\d.]+)"[^>]*/><[a-z]+ class="marker[^>]*/>'
+        r'<text [^>]*y="([\d.]+)"[^>]*>(.*?)</text>',
         narrow,
     )
     assert [label for _, _, label in legend] == ["low", "high", "also low"]

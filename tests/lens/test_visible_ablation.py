@@ -141,6 +141,8 @@ def test_clear_changes_rank_first_then_missing_words_then_small_changes() -> Non
 
 def test_texts_with_unseen_words_or_a_low_confidence_are_left_out(untrained: Bundle) -> None:
     class Stub:
+        mask_text = ""
+
         def predict(self, texts: list[str], settings: DecodeSettings) -> list[object]:
             return [type("Answer", (), {"is_low_confidence": "odd" in text})() for text in texts]
 

@@ -13,7 +13,7 @@ from mutation.forks import SOURCE, run_forked, source_files
 from mutation.operators import Mutant, find_mutants
 from mutation.run import _changed_source, _failed_test, choose_tests, in_sample_order, package_of
 
-QUEUE = SOURCE / "serve" / "problems.py"
+QUEUE = SOURCE / "serve" / "service" / "problems.py"
 
 
 def mutant_at(line: int, function: str = "f", path: Path = QUEUE) -> Mutant:
@@ -64,13 +64,13 @@ def test_a_change_outside_of_functions_gets_the_choose_tests_the_whole_file() ->
 
 
 def test_a_file_of_constants_gets_the_tests_of_its_package() -> None:
-    settings = mutant_at(1, function="", path=SOURCE / "serve" / "settings.py")
+    settings = mutant_at(1, function="", path=SOURCE / "serve" / "service" / "settings.py")
     assert choose_tests(settings, table()) == [
         "tests/serve/test_problems.py::not",
         "tests/a/test_other.py::fast",
         "tests/serve/test_problems.py::own",
     ]  # the slow one would be beyond ten seconds
-    assert choose_tests(mutant_at(1, path=SOURCE / "serve" / "settings.py"), table()) == []
+    assert choose_tests(mutant_at(1, path=SOURCE / "serve" / "service" / "settings.py"), table()) == []
     assert choose_tests(mutant_at(1, function="", path=SOURCE / "bulk" / "line_shards.py"), table()) == []
 
 

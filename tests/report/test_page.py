@@ -146,7 +146,7 @@ def test_finished_run(tmp_path: Path) -> None:
     assert "nrefs:1|tok:13a" in shown
     assert "cut off 被截断 7 (7.0 %)" in shown
     assert "Mind the gap. 注意。" in shown
-    assert "Examples: worst (1) 例：最差的（1） a b expected 参考答案 c" in shown
+    assert "Examples: worst (1) 示例：最差的（1） a b expected 参考答案 c" in shown
     assert '<li value="3">' in page
     assert "source_language" in shown
     assert "data-reload=" not in page

@@ -235,5 +235,5 @@ def test_a_stream_has_at_most_as_many_completions_as_streams_are_allowed(service
     client = client_of(completions_router(limited.service))
     assert len({one["choices"][0]["index"] for one in events(client, prompt=["a", "b"], n=3)}) == 6
     error = complete(client, 400, prompt=["a", "b"], n=4, stream=True)["error"]
-    assert error["message"] == "A stream of 8 completions: at most 6."
+    assert error["message"] == "A stream of 8 completions: at most 6 are allowed."
     assert len(complete(client, prompt=["a", "b"], n=4)["choices"]) == 8

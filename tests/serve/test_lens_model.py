@@ -102,7 +102,7 @@ def test_snapshots_are_those_of_the_run_unless_the_bundle_is_private(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = [10, 20]
-    monkeypatch.setattr("manyheads.serve.opened_bundle.Checkpoints.snapshot_steps", lambda self: steps)
+    monkeypatch.setattr("manyheads.serve.lens_page.lens_model.Checkpoints.snapshot_steps", lambda self: steps)
     bundle = opened("classify", "en").bundle
 
     def found(name: str = "bundle", *, is_private: bool = False) -> list[int]:

@@ -12,7 +12,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from manyheads.errors import BundleError
-from manyheads.serve.lens_page import lens_app, lens_session, opened_bundle
+from manyheads.serve.lens_page import lens_app, lens_model, lens_session
 from manyheads.serve.service.lens_pages import LensPages
 from manyheads.serve.service.service import Service
 from manyheads.serve.service.settings import ServeSettings
@@ -46,7 +46,7 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append((*session, hosts))
         return PlainTextResponse("page")
 
-    monkeypatch.setattr(opened_bundle.LensModel, "open_served", open_served)
+    monkeypatch.setattr(lens_model.LensModel, "open_served", open_served)
     monkeypatch.setattr(lens_session, "LensSession", lambda bundles, secret=b"": (bundles[0], secret))
     monkeypatch.setattr(lens_app, "make_app", make_app)
     return found

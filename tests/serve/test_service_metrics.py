@@ -5,8 +5,8 @@ from typing import cast
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from manyheads.answer.request import AnswerRequest
 from manyheads.serve.service.service_metrics import ServiceMetrics
-from manyheads.serve.service.work import Work
 from manyheads.serve.service.worker_pool import WorkerPool
 
 
@@ -27,7 +27,7 @@ def test_requests_texts_and_batches_are_counted() -> None:
     metrics.request_done("/v1/predict", 200, 3.0)
     metrics.request_done("/v1/predict", 429, 0.001)
     metrics.request_cancelled()
-    metrics.texts_received(Work("m", ("ab", "中文字")))
+    metrics.texts_received(AnswerRequest("m", ("ab", "中文字")))
     metrics.batch_done(3, 0.3)
     found = values(metrics)
     assert found["manyheads_requests_total /v1/predict 200"] == 2

@@ -9,8 +9,8 @@ import pytest
 
 from manyheads import corpora
 from manyheads.decode.repetition import loop_length
-from manyheads.tasks.seq2seq.translation_confidence import _RANKS, Confidence
 from manyheads.tasks.seq2seq.translation_parts import Part, PartReader
+from manyheads.tasks.seq2seq.translation_search import _RANKS, Confidence
 from manyheads.text.markup import line_layout
 from manyheads.text.markup.copyable_spans import copyable_spans, mask
 from manyheads.text.markup.line_layout import content_spans

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyheads.tasks.output_checks import check_outputs, is_repetitive
+from manyheads.tasks.task_doctor import check_outputs, is_repetitive
 
 
 @pytest.mark.parametrize(

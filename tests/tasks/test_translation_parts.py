@@ -11,7 +11,7 @@ from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings
 from manyheads.tasks.model_inputs import with_output
 from manyheads.tasks.seq2seq.translation_parts import Part, Translation, join_candidates, part_spans, with_copied_spans
-from manyheads.text.markup.html_segments.copyable_spans import restore
+from manyheads.text.markup.copyable_spans import restore
 from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 ROWS = [

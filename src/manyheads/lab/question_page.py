@@ -91,6 +91,8 @@ def _environment() -> Environment:
 def _summary(answered: Answered) -> Message:
     results, stamp = answered.results, answered.results.stamp
     sizes = {"default": Message("default size"), "full": Message("full size")}
+    on_recipe = Message("on {recipe}", recipe=results.size)
+    source = Message("shipped with manyheads") if answered.is_shipped else Message("your run")
     verdicts = Counter(effect.verdict for effect in answered.effects)
     return Message(
         "{n_comparisons} comparisons: {n_predicted} as predicted, {n_contrary} contrary, {n_unclear} not "
@@ -101,8 +103,8 @@ def _summary(answered: Answered) -> Message:
         n_unclear=verdicts["not distinguishable"],
         n_seeds=answered.question.n_seeds,
         n_trials=len(results.rows),
-        size=sizes.get(results.size, Message("on {recipe}", recipe=results.size)),
-        source=Message("shipped with manyheads") if answered.is_shipped else Message("your run"),
+        size=sizes.get(results.size, on_recipe),
+        source=source,
         date=stamp["date"],
         machine=stamp["machine"],
         torch=stamp["torch"],

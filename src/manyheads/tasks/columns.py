@@ -162,7 +162,8 @@ class Column:
         """The number of different values, for an error message."""
         n_values = len(self.counts)
         if n_values == self.counts.total():
-            return f"{self.name}: {_('all different') if n_values else _('blank')}"
+            summary = _("all different") if n_values else _("blank")
+            return f"{self.name}: {summary}"
         return _("{name}: {n_values:,} values", name=self.name, n_values=n_values)
 
 

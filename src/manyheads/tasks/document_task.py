@@ -148,7 +148,6 @@ class DocumentInit(TaskInit):
     """Rows are documents. Any text is a document, so the user may request the task for any data."""
 
     noun = "document"
-    noun_zh = "篇文档"
 
     def files_in(self, listing: FolderListing, request: Request) -> Sequence[Path] | None:
         """All files of text in subfolders, if the user requested this task."""

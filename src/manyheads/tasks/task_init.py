@@ -65,7 +65,6 @@ class TaskInit:
     cli_name: ClassVar[str]  # the task's name on the command line
     order: ClassVar[int] = 50  # `recognize` of tasks with a lower number is called first
     noun: ClassVar[str] = "row"  # what one row is called
-    noun_zh: ClassVar[str] = "行"  # the same in Chinese, with its measure word
     advice: ClassVar[str] = "Give text."  # what to do if no row is usable
     columns: ClassVar[tuple[str, ...]] = ("text",)  # the --…-column options the task accepts
     own_columns: ClassVar[frozenset[str]] = frozenset()  # those that imply the task

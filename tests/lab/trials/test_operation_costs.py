@@ -37,7 +37,7 @@ def test_only_explicit_attention_stores_the_matrix_of_weights() -> None:
 
 def test_the_time_of_a_run_is_the_mean_of_as_many_as_fill_the_least_time(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("manyheads.lab.operation_costs.time.process_time", lambda: clock[0])
+    monkeypatch.setattr("manyheads.lab.trials.operation_costs.time.process_time", lambda: clock[0])
 
     def run(seconds: float) -> None:
         clock[0] += seconds

@@ -84,7 +84,6 @@ class Seq2SeqInit(TaskInit):
     cli_name = "translate"
     order = 90
     noun = "pair"
-    noun_zh = "个句对"
     advice = "Give text and its translation."
     columns = ("source", "target")
     own_columns = frozenset({"source", "target"})

@@ -453,11 +453,14 @@ class Seq2Seq(PairTask):
                 )
 
     def _parts(
-        self, texts: Sequence[str], options: Sequence[TextOptions] | None, ids_by_source: dict[str, list[int]]
+        self,
+        texts: Sequence[str],
+        options: Sequence[TextOptions] | None = None,
+        ids_by_source: dict[str, list[int]] | None = None,
     ) -> list[list[Part]]:
         if not self.is_translation:
             return [[] if is_blank(text) else [Part(0, len(text), text)] for text in texts]
-        return self.part_reader.parts(texts, options, ids_by_source)
+        return self.part_reader.parts(texts, options, {} if ids_by_source is None else ids_by_source)
 
     def _predict_parts(
         self,

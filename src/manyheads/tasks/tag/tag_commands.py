@@ -53,7 +53,6 @@ class TagInit(TaskInit):
     cli_name = "tag"
     order = 10
     noun = "sentence"
-    noun_zh = "个句子"
     columns = ("text", "tags", "label")
     own_columns = frozenset({"tags"})
     is_labeled = True
