@@ -1,4 +1,4 @@
-# The HTTP service, built from this source. With the CPU build of torch (docs/install.md):
+# The HTTP service, built from this source. With the CPU build of torch (docs/how-to/install.md):
 #   docker build --build-arg TORCH_INDEX=ADDRESS -t manyheads .   ADDRESS: the one that "Get Started" of pytorch.org shows for CPU
 # Without TORCH_INDEX the image has the registry's torch, on Linux with 4 GB of CUDA packages.
 FROM python:3.12-slim

@@ -44,7 +44,8 @@ help:
 	@echo "make lens-types   check the types of the lens page's scripts (TypeScript from npm, into build/)"
 	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
 
-.venv/installed: pyproject.toml constraints.txt
+PO = $(wildcard src/manyheads/locale/*/LC_MESSAGES/manyheads.po)
+.venv/installed: pyproject.toml constraints.txt $(PO)
 	@test -w . || { echo "This folder is read-only. Install into a folder of yours: $(PYTHON) -m venv venv && venv/bin/pip \
 	install --constraint '$(CURDIR)/constraints.txt' torch '$(CURDIR)' && venv/bin/manyheads quickstart"; exit 1; }
 	@echo "Installing manyheads and what it needs into .venv (once)"
@@ -89,7 +90,7 @@ quickstart: .venv/installed
 
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 LINT = $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
-DOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+DOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Lint and documentation run beside the tests; what they print follows if they fail.
 test: .venv/installed-dev
@@ -142,6 +143,11 @@ mutants: .venv/installed-dev
 
 check: .venv/installed-dev lint
 	$(PYTEST) -m "not slow and not proof"
+
+# Collect the messages of the source into the catalogs of all languages, and compile them.
+.PHONY: messages
+messages: .venv/installed-dev
+	$(BIN)/python tools/catalogs.py update
 
 .PHONY: lint
 lint: .venv/installed-dev

@@ -1,4 +1,4 @@
-"""Builds the wheel: compiles the native engine for several processors and adds the libraries as package data.
+"""Builds the wheel: compiles the message catalogs, and the native engine for several processors.
 
 The libraries are loaded with ctypes and do not depend on the Python version, so the wheel is tagged
 py3-none-linux_<machine>. Without a C compiler, and on other systems, the wheel is pure Python: the engine is then
@@ -26,7 +26,8 @@ class NativeEngineHook(BuildHookInterface):  # type: ignore[misc]
     _folder: str | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile; an editable install compiles at first use instead, for this processor."""
+        """Compile; an editable install compiles the engine at first use instead, for this processor."""
+        _load_module(Path(self.root) / "tools" / "catalogs.py").compile_all()
         if version == "editable" or sys.platform != "linux":
             return
         compilation = _load_module(Path(self.root) / NATIVE / "compilation.py")
@@ -52,8 +53,8 @@ class NativeEngineHook(BuildHookInterface):  # type: ignore[misc]
 
 
 def _load_module(path: Path) -> ModuleType:
-    """Load compilation.py by its path: importing the package needs torch, which a build environment does not have."""
-    spec = importlib.util.spec_from_file_location("manyheads_native_compilation", path)
+    """Load a file by its path: importing the package needs torch, which a build environment does not have."""
+    spec = importlib.util.spec_from_file_location(f"manyheads_build_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up

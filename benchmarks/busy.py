@@ -64,7 +64,7 @@ def train_on_request(n_threads: int) -> None:
     from manyheads.bench.sentences import Sentences
     from manyheads.model import ModelSettings, Transformer
     from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
-    from manyheads.train import Trainer, TrainSettings
+    from manyheads.training import Trainer, TrainSettings
 
     with Sentences.make() as sentences:
         settings = ModelSettings.preset("tiny", vocab_size=sentences.tokenizer.vocab_size)

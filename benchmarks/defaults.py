@@ -43,8 +43,8 @@ from manyheads.metrics import Tally, bleu_tally, compare_tallies, f1_tally, shar
 from manyheads.run.corpus import Corpus  # noqa: E402
 from manyheads.run.recipe import DataSettings  # noqa: E402
 from manyheads.tasks import TASKS  # noqa: E402
-from manyheads.text.copyable_spans import copyable_spans  # noqa: E402
-from manyheads.text.tag_schemes import tags_to_spans  # noqa: E402
+from manyheads.text.markup.copyable_spans import copyable_spans  # noqa: E402
+from manyheads.text.reading.tag_schemes import tags_to_spans  # noqa: E402
 
 Row = tuple[str, ...]
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from html import escape, unescape
 from html.parser import HTMLParser
 
+from manyheads.answer.markup_translation import MarkupTranslator
 from manyheads.bundle import Bundle, load
 from manyheads.corpora import Sentence, sentences
 from manyheads.lens.aligner import OcclusionAligner
-from manyheads.lens.markup_translation import MarkupTranslator
 from manyheads.metrics import quick_score
-from manyheads.text.words import split_text
+from manyheads.text.tokens.words import split_text
 
 _TAGS = ("b", "i", "em", "a", "span", "u")
 _VOID = ('<img src="a.png">', "<wbr>", "<!-- note -->")

@@ -19,9 +19,9 @@ from dataclasses import replace
 from manyheads.bundle import Bundle, load
 from manyheads.metrics import quick_score
 from manyheads.tasks import Seq2Seq, Translations
-from manyheads.text.copyable_spans import copyable_spans
-from manyheads.text.readers import read_pairs
-from manyheads.text.sentence_splitting import split_sentences
+from manyheads.text.markup.copyable_spans import copyable_spans
+from manyheads.text.reading.readers import read_pairs
+from manyheads.text.tokens.sentence_splitting import split_sentences
 
 _N_LONG, _N_LINES = 1000, 500
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")

@@ -1,4 +1,4 @@
-"""Write docs/samples.md: ten sentences of each run's test set, drawn at random when it was scored, from its log.
+"""Write docs/project/samples.md: ten sentences of each run's test set, drawn at random at its scoring, from its log.
 
 python docs/draw_samples.py runs/3am runs/tatoeba
 """
@@ -46,4 +46,4 @@ def table_row(example: ExampleRow) -> str:
 
 if __name__ == "__main__":
     body = "\n\n".join(section(Path(run)) for run in sys.argv[1:])
-    (Path(__file__).parent / "samples.md").write_text(f"{HEAD}\n{body}\n", "utf-8")
+    (Path(__file__).parent / "project" / "samples.md").write_text(f"{HEAD}\n{body}\n", "utf-8")

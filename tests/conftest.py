@@ -8,7 +8,7 @@ gc.disable()  # until all tests are collected: a third of that time went to look
 # beartype enforces the jaxtyping annotations of all packages with tensors and arrays. The hook must be installed before
 # they are imported. The other packages rely on mypy: checking each call would make the corpora ten times slower.
 install_import_hook(
-    [f"manyheads.{package}" for package in ("model", "decode", "data", "tasks", "train")], "beartype.beartype"
+    [f"manyheads.{package}" for package in ("model", "decode", "data", "tasks", "training")], "beartype.beartype"
 )
 
 import os  # noqa: E402
@@ -35,7 +35,7 @@ from manyheads.model import ModelSettings, Transformer  # noqa: E402
 from manyheads.run import Recipe  # noqa: E402
 from manyheads.settings import to_table  # noqa: E402
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings  # noqa: E402
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings  # noqa: E402
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings  # noqa: E402
 
 from serve.browser_fixtures import browser, shared_folder  # noqa: E402, F401
 
@@ -67,7 +67,13 @@ def small_table(**changes: object) -> dict[str, object]:
 
 # What tests fork, beside what they name themselves. The first optimizer of a process imports torch._dynamo, which takes
 # longer than a small training.
-_FORKED = ("manyheads.cli.progress", "manyheads.cli.train", "manyheads.run", "manyheads.serve.worker", "torch._dynamo")
+_FORKED = (
+    "manyheads.cli.progress",
+    "manyheads.cli.train",
+    "manyheads.run",
+    "manyheads.serve.service.worker",
+    "torch._dynamo",
+)
 
 # Tests without the marker `slow` that take more than ten seconds.
 _LONG = frozenset(

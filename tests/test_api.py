@@ -16,7 +16,7 @@ import torch
 
 import manyheads as mh
 from manyheads import bundle as bundles
-from manyheads import lens
+from manyheads import walks
 from manyheads.api import HeadCards, LensPage
 from manyheads.bundle import Bundle
 from manyheads.errors import LensError, RecipeError
@@ -24,7 +24,7 @@ from manyheads.lens import Head, ablation_gates, heads_of
 from manyheads.model import gated
 from manyheads.run import Event, Finished, Recipe
 from manyheads.settings import to_toml
-from manyheads.train import Step
+from manyheads.training import Step
 
 from lens.makers import KINDS, SHORT, TEXTS, WRITERS, task_of
 
@@ -33,8 +33,8 @@ SOURCES = ["The teacher did not buy the red book.", "Two cats are sleeping."]
 Tables = Callable[..., dict[str, object]]
 
 
-def opened(bundle: Bundle) -> mh.OpenBundle:
-    return mh.OpenBundle(**{each.name: getattr(bundle, each.name) for each in fields(Bundle)})
+def opened(bundle: Bundle) -> mh.InspectableBundle:
+    return mh.InspectableBundle(**{each.name: getattr(bundle, each.name) for each in fields(Bundle)})
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def folder(untrained: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def model(folder: Path) -> Iterator[mh.OpenBundle]:
+def model(folder: Path) -> Iterator[mh.InspectableBundle]:
     """A bundle that must end with the weights and gates that it began with."""
     loaded = mh.load(folder)
     before = {name: tensor.clone() for name, tensor in loaded.task.module.state_dict().items()}
@@ -60,9 +60,9 @@ def test_docstring_example(untrained: Bundle) -> None:
     assert result.failed == 0
 
 
-def test_load_is_the_bundle_of_the_package(model: mh.OpenBundle, folder: Path) -> None:
+def test_load_is_the_bundle_of_the_package(model: mh.InspectableBundle, folder: Path) -> None:
     plain = bundles.load(folder)
-    assert type(model) is mh.OpenBundle
+    assert type(model) is mh.InspectableBundle
     assert isinstance(model, mh.Bundle)
     assert model.predict(SOURCES) == plain.predict(SOURCES)
     for name in ("decode", "recipe", "scores", "kind"):
@@ -71,12 +71,12 @@ def test_load_is_the_bundle_of_the_package(model: mh.OpenBundle, folder: Path) -
 
 
 def test_train_is_the_function_whatever_was_imported() -> None:
-    import manyheads.train.loop  # noqa: F401
-    from manyheads.train import Trainer
+    import manyheads.training.loop  # noqa: F401
+    from manyheads.training import Trainer
 
     assert callable(mh.train)
     assert mh.train.__module__ == "manyheads.api"
-    assert Trainer.__module__.startswith("manyheads.train")
+    assert Trainer.__module__.startswith("manyheads.training")
 
 
 # ---- ablation
@@ -85,7 +85,7 @@ def test_train_is_the_function_whatever_was_imported() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_ablated_answers_are_those_of_the_gated_model(kind: str) -> None:
     task = task_of(kind)
-    bundle = mh.OpenBundle(task=task, decode=SHORT, recipe={})
+    bundle = mh.InspectableBundle(task=task, decode=SHORT, recipe={})
     off = [str(head) for head in heads_of(task.model)[::2]]
     texts = [TEXTS[kind], "the [MASK]"]
     with gated(task.model, ablation_gates(task.model, [Head.parse(name) for name in off])):
@@ -101,7 +101,7 @@ def test_ablated_answers_are_those_of_the_gated_model(kind: str) -> None:
     assert ablated_memory == whole_memory
 
 
-def test_ablation_changes_the_logits(model: mh.OpenBundle) -> None:
+def test_ablation_changes_the_logits(model: mh.InspectableBundle) -> None:
     ablated = model.ablate(OFF)
     source, target = torch.tensor([[7, 8, 9, 3]]), torch.tensor([[2, 7, 8]])
     with torch.inference_mode():
@@ -113,7 +113,7 @@ def test_ablation_changes_the_logits(model: mh.OpenBundle) -> None:
 
 
 def test_engine_of_an_ablated_bundle_is_torch_and_says_so(
-    model: mh.OpenBundle, caplog: pytest.LogCaptureFixture
+    model: mh.InspectableBundle, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = model.predict(SOURCES)
     used = model.engine.used
@@ -126,7 +126,7 @@ def test_engine_of_an_ablated_bundle_is_torch_and_says_so(
     assert model.engine.used == used
 
 
-def test_whole_attentions_single_names_and_further_heads(model: mh.OpenBundle) -> None:
+def test_whole_attentions_single_names_and_further_heads(model: mh.InspectableBundle) -> None:
     whole_layer = model.ablate("encoder.0.self")
     assert whole_layer.off == tuple(Head("encoder.0.self", number) for number in range(4))
     more = whole_layer.ablate(["decoder.0.cross/0"])
@@ -139,7 +139,7 @@ def test_whole_attentions_single_names_and_further_heads(model: mh.OpenBundle) -
         model.ablate(["head 3"])
 
 
-def test_ablated_bundle_is_saved_without_its_heads(model: mh.OpenBundle, tmp_path: Path) -> None:
+def test_ablated_bundle_is_saved_without_its_heads(model: mh.InspectableBundle, tmp_path: Path) -> None:
     ablated = model.ablate(OFF)
     ablated.save(tmp_path / "smaller")
     saved = mh.load(tmp_path / "smaller")
@@ -147,7 +147,7 @@ def test_ablated_bundle_is_saved_without_its_heads(model: mh.OpenBundle, tmp_pat
     assert saved.predict(SOURCES) == ablated.predict(SOURCES)
 
 
-def test_ablated_trace(model: mh.OpenBundle) -> None:
+def test_ablated_trace(model: mh.InspectableBundle) -> None:
     text, answer = "The cat sees the dog.", "猫看见狗。"
     whole, ablated = (one.trace(text, answer) for one in (model, model.ablate(OFF)))
     assert ablated.difference < 1e-5
@@ -160,7 +160,7 @@ def test_ablated_trace(model: mh.OpenBundle) -> None:
 # ---- looking inside
 
 
-def test_role_cards(model: mh.OpenBundle) -> None:
+def test_role_cards(model: mh.InspectableBundle) -> None:
     cards = model.heads(sample=12)
     assert isinstance(cards, HeadCards)
     assert [card.head for card in cards] == [str(head) for head in heads_of(model.task.model)]
@@ -172,7 +172,7 @@ def test_role_cards(model: mh.OpenBundle) -> None:
         cards["decoder.7.cross/1"]
 
 
-def test_role_cards_are_a_table(model: mh.OpenBundle) -> None:
+def test_role_cards_are_a_table(model: mh.InspectableBundle) -> None:
     cards = model.heads(sample=12)
     lines = repr(cards).splitlines()
     assert lines[0].split() == ["head", "role", "value", "95", "%", "baseline", "random", "reach"]
@@ -183,7 +183,7 @@ def test_role_cards_are_a_table(model: mh.OpenBundle) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_reprs_are_one_short_line(kind: str) -> None:
-    bundle = mh.OpenBundle(task=task_of(kind), decode=SHORT, recipe={})
+    bundle = mh.InspectableBundle(task=task_of(kind), decode=SHORT, recipe={})
     answer = "the dog " * 8 if kind in WRITERS else None
     traced = bundle.trace(TEXTS[kind] * 2, answer)
     attention = next(iter(traced.attentions))
@@ -197,9 +197,9 @@ def test_reprs_are_one_short_line(kind: str) -> None:
     assert repr(walked).startswith(f"Walk({attention}/1, query 1 ")
 
 
-def test_walk_by_the_name_of_a_head(model: mh.OpenBundle) -> None:
+def test_walk_by_the_name_of_a_head(model: mh.InspectableBundle) -> None:
     ours = mh.walk(model, SOURCES[0], "decoder.0.cross/2", answer="猫看见狗。", query="2")
-    theirs = lens.walk(model, SOURCES[0], layer="decoder.0.cross", head=2, answer="猫看见狗。", query="2")
+    theirs = walks.walk(model, SOURCES[0], layer="decoder.0.cross", head=2, answer="猫看见狗。", query="2")
     assert (ours.weighted_sum == theirs.weighted_sum).all()
     assert (ours.head, ours.query, ours.attention) == (2, 2, "decoder.0.cross")
     assert mh.walk(model, SOURCES[0]).attention == "encoder.0.self"
@@ -207,18 +207,18 @@ def test_walk_by_the_name_of_a_head(model: mh.OpenBundle) -> None:
 
 def test_walk_of_a_text_alone_is_that_of_the_toy_model() -> None:
     walked = mh.walk("I love cats", query="love")
-    assert (walked.softmax.weights == lens.walk_sentence("I love cats", query="love").softmax.weights).all()
+    assert (walked.softmax.weights == walks.walk_sentence("I love cats", query="love").softmax.weights).all()
     assert mh.walk("I love cats", head="decoder.0.self/1").attention == "decoder.0.self"
     with pytest.raises(TypeError, match="is a bundle, not its path"):
         mh.walk("runs/quickstart/bundle", "I love cats")
 
 
-def test_walk_through_a_bundle_needs_a_text(model: mh.OpenBundle) -> None:
+def test_walk_through_a_bundle_needs_a_text(model: mh.InspectableBundle) -> None:
     with pytest.raises(TypeError, match="needs a text"):
         mh.walk(model)
 
 
-def test_notebook_shows_pictures_and_tables(model: mh.OpenBundle) -> None:
+def test_notebook_shows_pictures_and_tables(model: mh.InspectableBundle) -> None:
     traced = model.trace('<b>"cats"</b>', "猫")
     shown = traced._repr_html_()
     assert shown.startswith("<img ")
@@ -233,14 +233,14 @@ def test_notebook_shows_pictures_and_tables(model: mh.OpenBundle) -> None:
     assert "<script" not in table + shown
 
 
-def test_trace_of_the_package_is_that_of_the_bundle(model: mh.OpenBundle) -> None:
+def test_trace_of_the_package_is_that_of_the_bundle(model: mh.InspectableBundle) -> None:
     one, other = mh.trace(model, SOURCES[0], "猫"), model.trace(SOURCES[0], "猫")
     assert torch.equal(one.weights("decoder.0.cross/1"), other.weights("decoder.0.cross/1"))
 
 
-def test_lens_page_is_one_iframe(monkeypatch: pytest.MonkeyPatch, model: mh.OpenBundle, tmp_path: Path) -> None:
+def test_lens_page_is_one_iframe(monkeypatch: pytest.MonkeyPatch, model: mh.InspectableBundle, tmp_path: Path) -> None:
     page = "<!doctype html><script>\"</iframe>\" + '&'</script>"
-    monkeypatch.setattr("manyheads.serve.lens_file.lens_page", lambda bundle, texts: page)
+    monkeypatch.setattr("manyheads.serve.lens_page.lens_file.lens_page", lambda bundle, texts: page)
     shown = model.lens("Two cats are sleeping.")
     assert repr(shown) == "LensPage(texts=('Two cats are sleeping.',))"
     (document,) = re.findall(r'^<iframe [^<>]*srcdoc="([^"<>]*)"></iframe>$', shown._repr_html_())
@@ -251,7 +251,7 @@ def test_lens_page_is_one_iframe(monkeypatch: pytest.MonkeyPatch, model: mh.Open
         model.lens()
 
 
-def test_lens_page_has_the_text(model: mh.OpenBundle) -> None:
+def test_lens_page_has_the_text(model: mh.InspectableBundle) -> None:
     page = model.lens("Two cats are sleeping.")
     assert isinstance(page, LensPage)
     assert "Two cats are sleeping." in page.html
@@ -261,10 +261,10 @@ def test_lens_page_has_the_text(model: mh.OpenBundle) -> None:
 # ---- pruning and training
 
 
-def test_pruned_bundle_is_smaller_and_comes_with_its_cost(model: mh.OpenBundle) -> None:
+def test_pruned_bundle_is_smaller_and_comes_with_its_cost(model: mh.InspectableBundle) -> None:
     stages: list[tuple[str, int, int]] = []
     result = model.prune(0.1, sample=4, max_cost=100.0, progress=lambda *stage: stages.append(stage))
-    assert isinstance(result.bundle, mh.OpenBundle)
+    assert isinstance(result.bundle, mh.InspectableBundle)
     assert len(heads_of(result.bundle.task.model)) == 10
     assert len(result.report.order) == 2
     assert result.trade_off.change.n_texts == 4
@@ -280,7 +280,7 @@ def test_pruned_bundle_is_smaller_and_comes_with_its_cost(model: mh.OpenBundle) 
 def test_training_from_a_table(recipe_table: Tables, tmp_path: Path) -> None:
     events: list[Event] = []
     model = mh.train(recipe_table(), tmp_path / "run", progress=events.append)
-    assert type(model) is mh.OpenBundle
+    assert type(model) is mh.InspectableBundle
     assert [event.step for event in events if isinstance(event, Step)] == [1, 2, 3, 4, 5, 6]
     assert isinstance(events[-1], Finished)
     assert model.predict(SOURCES) == mh.load(tmp_path / "run" / "bundle").predict(SOURCES)
@@ -316,7 +316,7 @@ def test_interrupted_training_resumes_with_the_same_call(recipe_table: Tables, t
 
 
 def test_training_in_a_thread(recipe_table: Tables, tmp_path: Path) -> None:
-    made: list[mh.OpenBundle] = []
+    made: list[mh.InspectableBundle] = []
     thread = threading.Thread(target=lambda: made.append(mh.train(recipe_table(), tmp_path / "run")))
     thread.start()
     thread.join()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from manyheads.bounded_files import MAX_BYTES, BoundsError, parse_json, parse_toml, read_bounded, read_json
+from manyheads.bounded_files import MAX_BYTES, BoundsError, parse_json, parse_toml, read_bounded, read_json_object
 from manyheads.errors import BundleError
 
 DEEP = "it is nested more than 32 levels deep"
@@ -83,7 +83,7 @@ def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     path.write_bytes(b" " * (MAX_BYTES + 1))
     with pytest.raises(BundleError, match=r"large\.json: the file has more than 8,000,000 bytes\.$"):
-        read_json(path, BundleError)
+        read_json_object(path, BundleError)
     with pytest.raises(BoundsError, match="more than 100 bytes"):
         read_bounded(Path("/dev/zero"), 100)
     with pytest.raises(BoundsError, match="NUL"):
@@ -93,11 +93,11 @@ def test_no_more_than_the_limit_is_read(tmp_path: Path) -> None:
 def test_json_file_that_is_no_object_or_no_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "data.json"
     with pytest.raises(BundleError, match=r"data\.json is missing or is not a file\.$"):
-        read_json(path, BundleError)
+        read_json_object(path, BundleError)
     path.write_text("[1]", encoding="utf-8")
     with pytest.raises(BundleError, match=r"data\.json: expected a JSON object, not a list\.$"):
-        read_json(path, BundleError)
+        read_json_object(path, BundleError)
     path.unlink()
     os.mkfifo(path)  # opening it would block
     with pytest.raises(BundleError, match="is not a file"):
-        read_json(path, BundleError)
+        read_json_object(path, BundleError)

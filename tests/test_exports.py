@@ -13,9 +13,9 @@ def test_public_names() -> None:
         "AblatedBundle",
         "Bundle",
         "DecodeSettings",
+        "InspectableBundle",
         "ManyheadsError",
         "ModelSettings",
-        "OpenBundle",
         "Tap",
         "Tokenizer",
         "Transformer",
@@ -31,6 +31,10 @@ def test_public_names() -> None:
     ]
     assert all(getattr(mh, name) is not None for name in mh.__all__)
     assert set(mh.__all__) <= set(dir(mh))
+
+
+def test_a_former_name_still_works() -> None:
+    assert mh.OpenBundle is mh.InspectableBundle
 
 
 def test_an_unknown_name_raises_attribute_error() -> None:

@@ -1,4 +1,4 @@
-"""Store the role cards of a bundle for docs/heads.md, rounded, with the command that made them.
+"""Store the role cards of a bundle for docs/concepts/heads.md, rounded, with the command that made them.
 
 python benchmarks/heads/cards.py NAME BUNDLE [options of `manyheads heads show`]
 python benchmarks/heads/cards.py quickstart runs/quickstart/bundle --sample 600

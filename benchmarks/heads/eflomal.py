@@ -16,7 +16,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from manyheads.text.gold_alignments import AlignedPair, Link, read_alignments
+from manyheads.text.reading.gold_alignments import AlignedPair, Link, read_alignments
 
 ROOT = Path(__file__).resolve().parents[2]
 

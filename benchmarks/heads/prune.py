@@ -34,7 +34,7 @@ from manyheads.compress.pruning import greedy_order
 from manyheads.compress.pruning_curve import measure_curve, measure_point, measure_speed
 from manyheads.lens.heads import Head
 from manyheads.lens.importance import ablate, gradient_importance, rank_agreement, single_heads, whole_attentions
-from manyheads.lens.row_sample import Sample, open_sample, valid_rows
+from manyheads.lens.scored_rows import Sample, open_sample, valid_rows
 
 
 @contextmanager

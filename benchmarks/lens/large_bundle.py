@@ -17,7 +17,7 @@ from manyheads.lens import trace
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Masked
 from manyheads.tasks.masked.settings import MaskedSettings
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 LAYERS = HEADS = 12
 WIDTH = 768

@@ -47,7 +47,7 @@ def write_bundle(path: Path) -> None:
     from manyheads.decode import DecodeSettings
     from manyheads.model import ModelSettings, Transformer
     from manyheads.tasks import Classify, ClassifySettings
-    from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+    from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
     rows = [(f"the {noun} was {word}", word) for noun in ("film", "hotel", "meal") for word in ("great", "awful")]
     torch.manual_seed(1)

@@ -126,7 +126,7 @@ def process_tree(pid: int) -> list[int]:
 def child(folder: Path, files: list[str]) -> None:
     """Run the recipe up to its first steps; print the time and memory of each stage as JSON."""
     from manyheads.run import Prepared, Recipe, Stage, run
-    from manyheads.train import Step
+    from manyheads.training import Step
 
     sampler = MemorySampler()
     sampler.start()

@@ -20,9 +20,9 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 from table import write_page  # noqa: E402
-from training import RESULTS, TINY, times_of, wait_for  # noqa: E402
 
 from faults.running import differences, outcome, write_recipe  # noqa: E402
+from training import RESULTS, TINY, times_of, wait_for  # noqa: E402
 
 TIMEOUT = 10
 NAMES = ("manyheads0", "manyheads1")  # of the namespaces, and of their ends of the cable

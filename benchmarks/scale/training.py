@@ -25,16 +25,16 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(HERE)]
 
 from table import write_page  # noqa: E402
+from train.ranks import run_ranks  # noqa: E402
 
 from manyheads import corpora  # noqa: E402
 from manyheads.cores import count_cores  # noqa: E402
 from manyheads.errors import CheckpointError  # noqa: E402
 from manyheads.model.weights import read_tensors  # noqa: E402
 from manyheads.run import follow_run, read_recipe, run  # noqa: E402
-from manyheads.train import ProcessGroup  # noqa: E402
+from manyheads.training import ProcessGroup  # noqa: E402
 
 from faults.running import differences, entries, outcome, write_recipe  # noqa: E402
-from train.ranks import run_ranks  # noqa: E402
 
 STEPS = 200
 RESULTS = HERE / "training.json"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.data import PairBatch, make_batch, plan_batches
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 N_PAIRS = 29_000
 FIRST_WORD = 4  # below are PAD, UNK, BOS and EOS

@@ -18,7 +18,7 @@ from frame import stamp
 from manyheads.bench import Sentences
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
-from manyheads.train import Trainer, TrainSettings
+from manyheads.training import Trainer, TrainSettings
 
 HERE = Path(__file__).resolve().parent
 VOCAB_SIZE = 8000

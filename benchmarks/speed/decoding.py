@@ -37,7 +37,7 @@ from manyheads.interop import export_ctranslate2
 from manyheads.metrics import bleu_tally
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import weights_of
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
 
 RESULT = HERE / "decoding.json"
 SPECIAL_TOKENS = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))

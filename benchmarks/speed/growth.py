@@ -34,8 +34,8 @@ from manyheads.data import make_batch, plan_batches
 from manyheads.decode import Engine, EngineSelector, SpecialTokens
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.seq2seq import Seq2SeqSettings, Seq2SeqTrainingTask, TensorBatch
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
-from manyheads.train import Trainer, TrainSettings
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.training import Trainer, TrainSettings
 
 RESULT = HERE / "growth.json"
 FIRST_WORD = 4

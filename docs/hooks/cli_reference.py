@@ -1,18 +1,14 @@
-"""Print every command's help as one Markdown page, in the language of MANYHEADS_LANG."""
+"""Print every command's help as Markdown, in the language of MANYHEADS_LANG."""
 
 import click
 
 from manyheads.cli.root import commands
-from manyheads.language import pick
+from manyheads.messages import translate_libraries
 
 
-def page() -> str:
-    """Return the page."""
-    intro = pick(
-        "Generated from the commands' own `--help`. Every command takes `--lang en|zh`.",
-        "由各命令的 `--help` 生成。每个命令都接受 `--lang en|zh`。",
-    )
-    parts = [f"# {pick('Command line', '命令行')}", intro]
+def help_of_commands() -> str:
+    """Return one section for each command."""
+    parts = []
     for words, command in walk("manyheads", commands):
         context = command.context_class(command, info_name=words, max_content_width=100, terminal_width=100)
         parts += [f"## {words}", f"```text\n{command.get_help(context)}\n```"]
@@ -29,4 +25,5 @@ def walk(words: str, command: click.Command) -> list[tuple[str, click.Command]]:
 
 
 if __name__ == "__main__":
-    print(page())
+    translate_libraries()
+    print(help_of_commands())

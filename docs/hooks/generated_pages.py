@@ -1,6 +1,7 @@
-"""Pages of the site that are made from the code: the tour, the references, the diagram, the list of decisions.
+"""Parts of the site that are made from the code: references, the diagram, lists, the reports of the lab.
 
-mkdocs calls `on_files` at every build; nothing generated is kept in the repository.
+A page has a comment such as `<!-- generated: commands -->` where its part goes. mkdocs calls the hooks at every build;
+nothing generated is kept in the repository.
 """
 
 import importlib
@@ -8,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -19,75 +21,60 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 
 from layer_diagram import draw_layers  # noqa: E402
-from recipe_reference import recipe_page  # noqa: E402
+from recipe_reference import recipe_keys  # noqa: E402
+from repository_links import benchmark_files  # noqa: E402
 
 from manyheads.lab.card_page import render_cards  # noqa: E402
 from manyheads.lab.lab_answers import shipped_answers  # noqa: E402
 from manyheads.lab.question_page import render_question  # noqa: E402
+from manyheads.language import Language, using  # noqa: E402
 
 _LOADED = re.compile(
     r"""<(?:script|img|iframe|link rel="(?:stylesheet|icon|preconnect)")[^>]*(?:src|href)=["']((?:https?:)?//[^"']+)"""
 )
-_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#)([^)\s]+)\)")
+_PART = re.compile(r"<!-- generated: ([a-z ]+) -->")
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
-    """Add the generated pages."""
-    pages = {
-        "index.md": tour("README.md"),
-        "index.zh.md": tour("README.zh-CN.md"),
-        "reference/recipe.md": recipe_page(),
-        "reference/cli.md": command_line("en"),
-        "reference/cli.zh.md": command_line("zh"),
-        "reference/api.md": api_page(),
-        "decisions/index.md": decisions(),
-        "pictures/layers.svg": draw_layers(ROOT / "pyproject.toml"),
-        **lab_pages(),
-    }
-    for path, content in pages.items():
+    """Add the files that are generated as a whole."""
+    answers = shipped_answers()
+    made = {f"lab/{name}.html": render_question(one) for name, one in answers.items()}
+    made |= {"lab/cards.html": render_cards("en", answers), "pictures/layers.svg": draw_layers(ROOT / "pyproject.toml")}
+    for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files
 
 
-def lab_pages() -> dict[str, str]:
-    """Return the answer cards, the report of every experiment and a list of them, made from the shipped results."""
-    answers = shipped_answers()
-    reports = {f"lab/{name}.html": render_question(one) for name, one in answers.items()}
-    lines = ["# Reports of the lab · 实验报告", "", "- [Answer cards · 面试答题卡](cards.html)"]
-    lines += [f"- [{one.question.title.en} · {one.question.title.zh}]({name}.html)" for name, one in answers.items()]
-    return {"lab/reports.md": "\n".join(lines) + "\n", "lab/cards.html": render_cards("en", answers), **reports}
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put the generated part into a page."""
+    language: Language = "zh" if page.file.src_uri.startswith("zh/") else "en"
+
+    def part(match: re.Match[str]) -> str:
+        if match[1] not in PARTS:
+            raise PluginError(f"{page.file.src_uri}: there is no generated part {match[1]!r}.")
+        return PARTS[match[1]](language)
+
+    return _PART.sub(part, markdown)
 
 
-def tour(readme: str) -> str:
-    """Return the README as a page: links into docs/ are kept, links to other files become their names."""
-
-    def replace(match: re.Match[str]) -> str:
-        mark, text, target = match.groups()
-        others = {"README.md": "index.md", "README.zh-CN.md": "index.zh.md"}
-        if target in others:
-            return f"[{text}]({others[target]})"
-        path = target.removeprefix("docs/")
-        if target.startswith("docs/") and (ROOT / target).is_file() and not path.endswith(".py"):
-            return f"{mark}[{text}]({path})"
-        if target.rstrip("/") == "docs/decisions":
-            return f"[{text}](decisions/index.md)"
-        return text if "`" in text else f"`{target}`" if not text else f"{text} (`{target}`)"
-
-    return _LINK.sub(replace, (ROOT / readme).read_text("utf-8"))
+def lab_reports(language: Language) -> str:
+    """Return the list of the reports, which have a switch of their own."""
+    folder = "" if language == "en" else "../../lab/"
+    with using(language):
+        return "\n".join(f"- [{one.question.title}]({folder}{name}.html)" for name, one in shipped_answers().items())
 
 
-def command_line(language: str) -> str:
+def command_line(language: Language) -> str:
     """Return every command's help in one language; help texts are chosen when the command line is imported."""
     environment = os.environ | {"MANYHEADS_LANG": language, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
     command = [sys.executable, str(Path(__file__).parent / "cli_reference.py")]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, encoding="utf-8").stdout
 
 
-def api_page() -> str:
+def api(language: Language) -> str:
     """Return the Python API: what `import manyheads` offers, then every package's public names."""
     packages = sorted(path.parent.name for path in (ROOT / "src/manyheads").glob("*/__init__.py"))
-    lines = ["# Python API", "", "What `import manyheads as mh` offers comes first; then each package.", ""]
-    lines += ["## manyheads", "", "| name | from |", "| --- | --- |"]
+    lines = ["## manyheads", "", "| name | from |", "| --- | --- |"]
     manyheads = importlib.import_module("manyheads")
     homes = {name: getattr(getattr(manyheads, name), "__module__", "manyheads") for name in manyheads.__all__}
     lines += [f"| `{name}` | `{home}` |" for name, home in homes.items()]
@@ -95,30 +82,32 @@ def api_page() -> str:
         if package == "cli":
             continue
         lines += ["", f"::: manyheads.{package}", "    options:", "      show_if_no_docstring: false", ""]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
-def decisions() -> str:
+def decisions(language: Language) -> str:
     """Return the list of decision notes."""
-    rows = ["# Decisions", "", "Why it is built so, and what was rejected.", ""]
-    for path in sorted((ROOT / "docs/decisions").glob("[0-9]*.md")):
-        title = path.read_text("utf-8").split("\n", 1)[0].removeprefix("# ")
-        rows.append(f"- [{title}]({path.name})")
-    return "\n".join(rows) + "\n"
+    paths = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    return "\n".join(f"- [{_title(path)}]({path.name})" for path in paths)
 
 
-def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """In pages that are files of docs/, name files outside docs/ instead of linking to them."""
+def benchmarks(language: Language) -> str:
+    """Return the list of benchmark pages."""
+    return "\n".join(f"- [{_title(ROOT / path)}](../../{path})" for path in benchmark_files() if path.endswith(".md"))
 
-    def replace(match: re.Match[str]) -> str:
-        _, text, target = match.groups()
-        source = ROOT / "docs" / Path(page.file.src_uri).parent
-        path = (source / target.split("#")[0]).resolve()
-        if path.is_relative_to(ROOT / "docs") or not path.exists():
-            return match.group(0)
-        return f"{text} (`{path.relative_to(ROOT)}`)"
 
-    return _LINK.sub(replace, markdown)
+def _title(path: Path) -> str:
+    return path.read_text("utf-8").split("\n", 1)[0].removeprefix("# ")
+
+
+PARTS: dict[str, Callable[[Language], str]] = {
+    "api": api,
+    "benchmarks": benchmarks,
+    "commands": command_line,
+    "decisions": decisions,
+    "lab reports": lab_reports,
+    "recipe keys": lambda language: recipe_keys(),
+}
 
 
 def on_post_build(*, config: MkDocsConfig) -> None:

@@ -20,7 +20,7 @@ def draw_layers(pyproject: Path) -> str:
         width = (_WIDTH - _GAP * (len(names) + 1)) / len(names)
         for column, name in enumerate(names):
             x = _GAP + column * (width + _GAP)
-            parts.append(_box(x, y, width, name, _summary(source, name), n_columns=len(names)))
+            parts.append(_box(x, y, width, name, _summary(source, name)))
         if number:
             middle = _WIDTH / 2
             parts.append(f'<path class="arrow" d="M{middle} {y - _GAP} V{y}"/>')
@@ -28,9 +28,9 @@ def draw_layers(pyproject: Path) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
         f'aria-label="Packages of manyheads; a package imports only from the rows below it">'
-        "<style>rect{fill:#eef2ff;stroke:#4f46e5}.name{font:600 17px sans-serif;fill:#1e1b4b}"
-        ".what{font:12px sans-serif;fill:#3f3f46}.arrow{stroke:#6b7280;stroke-width:2}"
-        "@media(prefers-color-scheme:dark){rect{fill:#1e1b4b;stroke:#818cf8}.name{fill:#e0e7ff}.what{fill:#c7d2fe}}"
+        "<style>rect{fill:#f5f6f8;stroke:#e3e5e9}.name{font:600 15px system-ui,sans-serif;fill:#0b62a4}"
+        ".what{font:12px system-ui,sans-serif;fill:#5d636e}.arrow{stroke:#9ba2ae}"
+        "@media(prefers-color-scheme:dark){rect{fill:#1c1f25;stroke:#2c3038}.name{fill:#6cb6f0}.what{fill:#9ba2ae}}"
         f"</style>{''.join(parts)}</svg>\n"
     )
 
@@ -40,8 +40,8 @@ def _summary(source: Path, name: str) -> str:
     return (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0]
 
 
-def _box(x: float, y: float, width: float, name: str, what: str, *, n_columns: int) -> str:
-    most = {1: 120, 2: 62, 3: 40}.get(n_columns, 28)
+def _box(x: float, y: float, width: float, name: str, what: str) -> str:
+    most = int((width - 24) / 6.5)  # characters in a line
     lines, line = [], ""
     for word in what.split():
         if len(line) + len(word) > most:

@@ -21,14 +21,9 @@ from manyheads.tasks import TASKS
 _TYPES = {int: "whole number", float: "number", bool: "true or false", str: "text"}
 
 
-def recipe_page() -> str:
-    """Return the page."""
-    lines = [
-        "# Recipe reference",
-        "",
-        "A recipe is one TOML file. Every key has a default except those marked *required*. A key whose default is "
-        '"not set" is left out of the file. `manyheads train recipe.toml section.key=value` overrides a key.',
-    ]
+def recipe_keys() -> str:
+    """Return the tables of all keys."""
+    lines: list[str] = []
     hints = typing.get_type_hints(Recipe)
     top = [field for field in dataclasses.fields(Recipe) if not _sections(hints[field.name], field.name)]
     lines += _table("Top level", Recipe, [field.name for field in top])

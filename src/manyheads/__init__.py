@@ -7,19 +7,17 @@
 Names are loaded when first used, so that `manyheads --help` need not wait for torch.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyheads.api import AblatedBundle, OpenBundle, load, trace, train, walk
+    from manyheads.api import AblatedBundle, InspectableBundle, load, trace, train, walk
     from manyheads.bundle import Bundle
     from manyheads.decode import DecodeSettings
     from manyheads.errors import ManyheadsError
-    from manyheads.lens.head_pictures import draw_head, draw_overview
+    from manyheads.lens.pictures.head_pictures import draw_head, draw_overview
     from manyheads.model import ModelSettings, Tap, Transformer, attention, attention_weights, gated
-    from manyheads.text.tokenizer import Tokenizer
+    from manyheads.text.tokens.tokenizer import Tokenizer
 
 __version__ = "0.2.0"
 
@@ -27,30 +25,31 @@ _HOMES = {
     "AblatedBundle": "manyheads.api",
     "Bundle": "manyheads.bundle",
     "DecodeSettings": "manyheads.decode",
+    "InspectableBundle": "manyheads.api",
     "ManyheadsError": "manyheads.errors",
     "ModelSettings": "manyheads.model",
-    "OpenBundle": "manyheads.api",
     "Tap": "manyheads.model",
-    "Tokenizer": "manyheads.text.tokenizer",
+    "Tokenizer": "manyheads.text.tokens.tokenizer",
     "Transformer": "manyheads.model",
     "attention": "manyheads.model",
     "attention_weights": "manyheads.model",
-    "draw_head": "manyheads.lens.head_pictures",
-    "draw_overview": "manyheads.lens.head_pictures",
+    "draw_head": "manyheads.lens.pictures.head_pictures",
+    "draw_overview": "manyheads.lens.pictures.head_pictures",
     "gated": "manyheads.model",
     "load": "manyheads.api",
     "trace": "manyheads.api",
     "train": "manyheads.api",
     "walk": "manyheads.api",
 }
+_RENAMED = {"OpenBundle": "InspectableBundle"}  # names of 0.2
 
 __all__ = [
     "AblatedBundle",
     "Bundle",
     "DecodeSettings",
+    "InspectableBundle",
     "ManyheadsError",
     "ModelSettings",
-    "OpenBundle",
     "Tap",
     "Tokenizer",
     "Transformer",
@@ -67,24 +66,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
+    name = _RENAMED.get(name, name)
     if name not in _HOMES:
         raise AttributeError(f"module 'manyheads' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
-
-
-class _Package(ModuleType):
-    """Keeps `mh.train` the function: the import system would replace it by the package `manyheads.train`."""
-
-    @property
-    def train(self) -> object:
-        return import_module("manyheads.api").train
-
-    @train.setter
-    def train(self, package: ModuleType) -> None:
-        """Ignore the package, which remains importable by its name."""
-
-
-sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

@@ -29,24 +29,26 @@ from typing import Any
 from torch import nn
 
 from manyheads import bundle as bundles
-from manyheads import lens
+from manyheads import lens, walks
 from manyheads.bundle import Bundle
 from manyheads.compress.head_removal import pruned_bundle, remove_heads
 from manyheads.compress.pruning import Method, PruningReport, StageProgress, prune
 from manyheads.compress.trade_off import MAX_COST, Compressed
 from manyheads.decode import EngineSelector
 from manyheads.errors import LensError, RecipeError
-from manyheads.lens import Head, Trace, Walk, ablation_gates, find_heads
-from manyheads.lens.encoded_examples import encode_examples
-from manyheads.lens.examples import SAMPLE, sample_examples, with_targets
-from manyheads.lens.head_cards import HeadCards
-from manyheads.lens.roles import make_report
-from manyheads.lens.row_sample import open_sample, valid_rows
+from manyheads.lens import Head, Trace, ablation_gates, find_heads
+from manyheads.lens.roles.head_cards import HeadCards
+from manyheads.lens.roles.role_assignment import make_report
+from manyheads.lens.scored_rows import open_sample, valid_rows
+from manyheads.lens.traces.encoded_examples import encode_examples
+from manyheads.lens.traces.examples import SAMPLE, sample_examples, with_targets
 from manyheads.lens.visible_ablation import VisibleAblation, find_visible_ablation
+from manyheads.messages import _
 from manyheads.report import follow
 from manyheads.run import Event, Finished, Interrupted, Recipe, StopRequest, read_recipe, run
 from manyheads.storage import atomic_write
 from manyheads.tasks import Task
+from manyheads.walks import Walk
 
 _N_ROWS = 200  # that choose the heads to prune, and again as many that measure the cost
 _N_NAMED = 3  # heads in a repr
@@ -54,11 +56,11 @@ _HEIGHT = 860  # of the lens page in a notebook, in pixels
 
 
 @dataclass(frozen=True, repr=False)
-class OpenBundle(Bundle):
-    """A bundle with everything that can be asked of it.
+class InspectableBundle(Bundle):
+    """A bundle that can be looked into: roles of its heads, traces, ablation, pruning, and its lens page.
 
     >>> model
-    OpenBundle(seq2seq en→zh, 12 heads, 29,376 parameters, test BLEU 12.5)
+    InspectableBundle(seq2seq en→zh, 12 heads, 29,376 parameters, test BLEU 12.5)
     >>> without = model.ablate(["decoder.0.cross/1"])
     >>> without
     AblatedBundle(seq2seq en→zh, 12 heads, 29,376 parameters, without decoder.0.cross/1)
@@ -93,7 +95,9 @@ class OpenBundle(Bundle):
         """
         found = find_visible_ablation(self)
         if found is None:
-            raise LensError("No single head changes an answer. `manyheads heads importance` measures what each does.")
+            raise LensError(
+                _("No single head changes an answer. `manyheads heads importance` measures what each does.")
+            )
         return found
 
     def prune(
@@ -113,7 +117,7 @@ class OpenBundle(Bundle):
         data: `manyheads heads prune` has them.
         """
         if method == "gates":
-            raise LensError('method = "gates" trains the model. Use `manyheads heads prune --method gates`.')
+            raise LensError(_('method = "gates" trains the model. Use `manyheads heads prune --method gates`.'))
         rows = valid_rows(self, 2 * sample, valid)
         half = len(rows) // 2
         with ExitStack() as stack:
@@ -130,10 +134,10 @@ class OpenBundle(Bundle):
         Answers without heads are computed beforehand, so that switching a head off works without a server. That takes
         up to 20 seconds for each text.
         """
-        from manyheads.serve.lens_file import lens_page  # serve is needed here only
+        from manyheads.serve.lens_page.lens_file import lens_page  # serve is needed here only
 
         if not texts:
-            raise LensError('Give a text: lens("Two cats are sleeping.").')
+            raise LensError(_('Give a text: lens("Two cats are sleeping.").'))
         return LensPage(lens_page(self, texts), texts, height)
 
 
@@ -206,13 +210,15 @@ class LensPage:
         return f'<iframe style="{style}" title="manyheads lens" srcdoc="{escape(self.html)}"></iframe>'
 
 
-def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_shortlist: bool = True) -> OpenBundle:
+def load(
+    path: Path | str, device: str = "cpu", engine: str = "auto", *, use_shortlist: bool = True
+) -> InspectableBundle:
     """Read a bundle after verifying its checksums; the arguments are those of `manyheads.bundle.load`."""
-    return _opened(bundles.load(path, device, engine, use_shortlist=use_shortlist))
+    return _inspectable(bundles.load(path, device, engine, use_shortlist=use_shortlist))
 
 
-def _opened(bundle: Bundle) -> OpenBundle:
-    return OpenBundle(**{each.name: getattr(bundle, each.name) for each in fields(Bundle)})
+def _inspectable(bundle: Bundle) -> InspectableBundle:
+    return InspectableBundle(**{each.name: getattr(bundle, each.name) for each in fields(Bundle)})
 
 
 def trace(bundle: Bundle, text: str, answer: str | None = None) -> Trace:
@@ -239,11 +245,11 @@ def walk(
     layer, number = (None, 0) if chosen is None else (chosen.attention, chosen.number)
     if isinstance(bundle, str):
         if text is not None:
-            raise TypeError("The first argument of walk is a bundle, not its path: walk(load(path), text).")
-        return lens.walk_sentence(bundle, answer=answer, layer=layer, head=number, query=query)
+            raise TypeError(_("The first argument of walk is a bundle, not its path: walk(load(path), text)."))
+        return walks.walk_sentence(bundle, answer=answer, layer=layer, head=number, query=query)
     if text is None:
-        raise TypeError("walk needs a text that the model reads: walk(bundle, text).")
-    return lens.walk(bundle, text, answer=answer, layer=layer, head=number, query=query)
+        raise TypeError(_("walk needs a text that the model reads: walk(bundle, text)."))
+    return walks.walk(bundle, text, answer=answer, layer=layer, head=number, query=query)
 
 
 def train(
@@ -252,7 +258,7 @@ def train(
     *,
     changes: Sequence[str] = (),
     progress: Callable[[Event], None] = lambda event: None,
-) -> OpenBundle:
+) -> InspectableBundle:
     """Train by a recipe, or resume, and return the bundle; the run folder is `output`, by default runs/NAME.
 
     The recipe is a file, a table as in such a file, or a `Recipe`. `changes` override its settings, like
@@ -263,9 +269,9 @@ def train(
         path = Path(recipe)
         made, folder = read_recipe(path, changes), Path(output or Path("runs") / path.stem)
     elif output is None:
-        raise RecipeError("A recipe that is not a file has no name. Give the run folder: output='runs/my-model'.")
+        raise RecipeError(_("A recipe that is not a file has no name. Give the run folder: output='runs/my-model'."))
     elif changes:
-        raise RecipeError("changes are for a recipe file. Change the recipe itself instead.")
+        raise RecipeError(_("changes are for a recipe file. Change the recipe itself instead."))
     else:
         made, folder = recipe if isinstance(recipe, Recipe) else Recipe.from_table(recipe), Path(output)
     with ExitStack() as stack:
@@ -276,6 +282,8 @@ def train(
         for last in follow(run(made, folder, stop), folder):
             progress(last)
     if isinstance(last, Interrupted):
-        raise KeyboardInterrupt(f"Stopped at step {last.step:,}, which is saved. Call train again to resume.")
+        raise KeyboardInterrupt(
+            _("Stopped at step {step:,}, which is saved. Call train again to resume.", step=last.step)
+        )
     assert isinstance(last, Finished)  # the only other way a run ends
     return load(last.bundle)

@@ -22,13 +22,14 @@ from typing import Any, get_args
 import numpy as np
 import torch
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.decode import DecodeSettings, EngineSelector, Shortlist
 from manyheads.errors import BundleError, RecipeError
+from manyheads.messages import _
 from manyheads.metrics import Score, Use, format_score
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
-from manyheads.model.size import count_parameters
+from manyheads.model.size import parameters_by_part
 from manyheads.model.weights import (
     check_header,
     dequantize_weights,
@@ -45,17 +46,15 @@ from manyheads.storage import MANIFEST, atomic_folder, require_files, verify_man
 from manyheads.tasks import (
     TASKS,
     DecodingChoice,
+    LabelingTask,
+    PairTask,
     Prediction,
-    Seq2Seq,
-    StoresBaseline,
-    SupportsEngines,
     Task,
     TextOptions,
 )
-from manyheads.tasks.masked.masked_training import MASK_TEXT
-from manyheads.tasks.seq2seq.text_options import options_per_text
-from manyheads.text.seen_words import MAX_WORDS, SeenWords
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.tasks.seq2seq.settings import options_per_text
+from manyheads.text.tokens.seen_words import MAX_WORDS, SeenWords
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 FORMAT = 3  # of bundle.json; other formats are refused
 _CONFIG = "bundle.json"
@@ -92,7 +91,7 @@ class Bundle:
         n_heads = sum(attention.heads.n_heads for attention in self.task.model.attentions())
         parts = [f"{self.kind} {'→'.join(self.task.languages(self.task.settings))}".strip()]
         parts += [f"{n_heads} heads", f"{self.task.model.n_parameters:,} parameters"]
-        for name, (score, *_) in ((name, scores) for name, scores in self.scores.items() if scores):
+        for name, (score, *_others) in ((name, scores) for name, scores in self.scores.items() if scores):
             parts.append(f"{name} {score.name} {format_score(score.name, score.value)}")
         return f"{type(self).__name__}({', '.join(parts[:_N_SHOWN])})"
 
@@ -104,7 +103,7 @@ class Bundle:
     @property
     def engine_task(self) -> Task:
         """The task, decoding with this bundle's engine if the task generates text with engines."""
-        return self.task.with_engine(self.engine) if isinstance(self.task, SupportsEngines) else self.task
+        return self.task.with_engine(self.engine)
 
     def predict(self, texts: Iterable[str], **changes: Any) -> list[Any]:
         """Return the answer for each text: a translation, a label, spans or a continuation.
@@ -112,14 +111,17 @@ class Bundle:
         `changes` override decoding settings, such as `beam=5` or `method="greedy"`.
         """
         if isinstance(texts, str):
-            raise TypeError('predict takes a list of texts: predict(["…"]).')
+            raise TypeError(_('predict takes a list of texts: predict(["…"]).'))
         return [prediction.answer for prediction in self.predictions(texts, **changes)]
 
     def candidates(self, texts: Iterable[str], **changes: Any) -> list[Sequence[Any]]:
         """Return the `n_best` hypotheses for each text, best first, with their log-probabilities."""
         if not self.task.model.settings.has_decoder:
             raise BundleError(
-                f"A bundle of task {self.kind} generates no text, so it has no candidates. Use predictions()."
+                _(
+                    "A bundle of task {kind} generates no text, so it has no candidates. Use predictions().",
+                    kind=self.kind,
+                )
             )
         predictions: Iterable[Any] = self.predictions(texts, **changes)
         return [prediction.candidates for prediction in predictions]
@@ -140,30 +142,34 @@ class Bundle:
         texts = list(texts)
         for number, text in enumerate(texts):
             if not isinstance(text, str):
-                raise TypeError(f"texts[{number}] is of type {type(text).__name__}, not str.")
+                raise TypeError(
+                    _("texts[{number}] is of type {type}, not str.", number=number, type=type(text).__name__)
+                )
         settings = build(DecodeSettings, to_table(self.decode) | changes, "decode.")
         if changes.get("abstain") is not None:
             self.require_confidence(settings)
         task = self.engine_task
         if options is None:
             return task.predict(texts, settings, first)
-        if not isinstance(task, Seq2Seq):
+        if not isinstance(task, PairTask):
             raise BundleError(
-                f"glossary, keep and prefix are for translation; this is a bundle of the task {self.kind}."
+                _("glossary, keep and prefix are for translation; this is a bundle of the task {kind}.", kind=self.kind)
             )
         return task.predict(texts, settings, first, options=options_per_text(options, len(texts)))
 
     def require_confidence(self, settings: DecodeSettings) -> None:
         """Raise BundleError if predictions with these settings have no confidence by which to abstain."""
-        if not isinstance(self.task, Seq2Seq):
-            raise BundleError(f"abstain is for translation; this is a bundle of the task {self.kind}.")
-        if self.task.confidence is None:
+        if not isinstance(self.task, PairTask):
+            raise BundleError(_("abstain is for translation; this is a bundle of the task {kind}.", kind=self.kind))
+        if not self.task.has_confidence:
             raise BundleError(
-                "abstain needs a confidence, which this bundle does not have: it is fitted at the end of training, if "
-                "there are 20 validation rows. Leave out abstain, or train again."
+                _(
+                    "abstain needs a confidence, which this bundle does not have: it is fitted at the end of "
+                    "training, if there are 20 validation rows. Leave out abstain, or train again."
+                )
             )
         if settings.method == "sample":
-            raise BundleError("abstain needs a confidence, which samples do not have. Use beam or greedy search.")
+            raise BundleError(_("abstain needs a confidence, which samples do not have. Use beam or greedy search."))
 
     def unseen_words(self, text: str) -> list[str]:
         """Return the words of a text that did not occur in the training texts, in order and each once.
@@ -171,7 +177,10 @@ class Bundle:
         The list is empty if the bundle does not store its words: one made by an earlier version, or from more than a
         million different words.
         """
-        return [] if self.seen_words is None else self.seen_words.unseen(text.replace(MASK_TEXT, " "))
+        if self.seen_words is None:
+            return []
+        mask = self.task.mask_text
+        return self.seen_words.unseen(text.replace(mask, " ") if mask else text)
 
     def save(self, path: Path | str) -> None:
         """Write the folder atomically."""
@@ -201,7 +210,7 @@ class Bundle:
             if self.shortlist is not None:
                 arrays = {name: torch.from_numpy(array) for name, array in self.shortlist.arrays.items()}
                 save_tensors(arrays, folder / _SHORTLIST)
-            if isinstance(self.task, StoresBaseline) and (tensors := self.task.baseline_tensors()):
+            if isinstance(self.task, LabelingTask) and (tensors := self.task.baseline_tensors()):
                 save_tensors(tensors, folder / _BASELINE)
             if self.seen_words is not None:
                 # As signed integers, which every version of torch can store.
@@ -220,20 +229,26 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
     selector = EngineSelector(engine)  # an unknown engine fails before anything is read
     folder = Path(path)
     if not (folder / MANIFEST).exists() and (folder / "bundle" / MANIFEST).exists():
-        raise BundleError(f"{folder} is the folder of a run. Give its bundle: {folder / 'bundle'}.")
-    sealed = verify_manifest(folder, BundleError)
-    config = _read_config(folder, sealed)
-    require_files(folder, sealed, _FILES, BundleError)
+        raise BundleError(
+            _(
+                "{folder} is the folder of a run. Give its bundle: {bundle}.",
+                folder=folder,
+                bundle=folder / "bundle",
+            )
+        )
+    listed = verify_manifest(folder, BundleError)
+    config = _read_config(folder, listed)
+    require_files(folder, listed, _FILES, BundleError)
     tokenizer = Tokenizer.from_file(folder / _TOKENIZER)
     task, decode, scores = _restore(folder, config, tokenizer)
     weights = dequantize_weights(read_tensors(folder / _WEIGHTS, BundleError))
     refuse_infinite(weights, folder / _WEIGHTS, BundleError)  # again: a huge scale makes finite numbers infinite
     load_weights(task.module, weights, f"{folder}/{_WEIGHTS}")
-    if _BASELINE in sealed:
+    if _BASELINE in listed:
         task = _with_baseline(task, folder)
     task.module.to(pick_device(device)).eval()
     int8, shortlist_cost = _cost(folder, config, "int8"), _cost(folder, config, "shortlist")
-    shortlist = None if shortlist_cost is None else _read_shortlist(folder, sealed, tokenizer.vocab_size)
+    shortlist = None if shortlist_cost is None else _read_shortlist(folder, listed, tokenizer.vocab_size)
     selector.is_int8, selector.shortlist = int8 is not None, shortlist if use_shortlist else None
     return Bundle(
         task=task,
@@ -245,7 +260,7 @@ def load(path: Path | str, device: str = "cpu", engine: str = "auto", *, use_sho
         int8=int8,
         shortlist=shortlist,
         shortlist_cost=shortlist_cost,
-        seen_words=_read_seen_words(folder, sealed) if "seen_words" in config else None,
+        seen_words=_read_seen_words(folder, listed) if "seen_words" in config else None,
         engine=selector,
     )
 
@@ -256,30 +271,53 @@ def model_settings(path: Path | str) -> dict[str, Any]:
     config = _read_config(folder, verify_manifest(folder, BundleError))
     model = config.get("model")
     if not isinstance(model, dict):
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: it has no model.")
+        raise _unexpected(folder / _CONFIG, _("it has no model."))
     return dict(model)
 
 
-def _read_config(folder: Path, sealed: set[str]) -> dict[str, Any]:
+def _read_config(folder: Path, listed: set[str]) -> dict[str, Any]:
     """Read bundle.json. Its format and task are checked first, since all else depends on them."""
-    require_files(folder, sealed, (_CONFIG,), BundleError)
-    config = read_json(folder / _CONFIG, BundleError)
+    require_files(folder, listed, (_CONFIG,), BundleError)
+    config = read_json_object(folder / _CONFIG, BundleError)
     number = config.get("format")
     if not isinstance(number, int) or number < 1:
         raise BundleError(
-            f"{folder}/{_CONFIG} has no valid bundle format: {shown(number)}. This manyheads reads {FORMAT}."
+            _(
+                "{path} has no valid bundle format: {number}. This manyheads reads {known}.",
+                path=folder / _CONFIG,
+                number=shown(number),
+                known=FORMAT,
+            )
         )
     if number < FORMAT:
         raise BundleError(
-            f"{folder}: made by an older manyheads (bundle format {number}; this one reads {FORMAT}). Train it again."
+            _(
+                "{folder}: made by an older manyheads (bundle format {number}; this one reads {known}). Train it "
+                "again.",
+                folder=folder,
+                number=number,
+                known=FORMAT,
+            )
         )
     if number > FORMAT:
         raise BundleError(
-            f"{folder}: made by a newer manyheads (bundle format {number}; this one reads {FORMAT}). "
-            "Upgrade: pip install -U manyheads"
+            _(
+                "{folder}: made by a newer manyheads (bundle format {number}; this one reads {known}). Upgrade: "
+                "pip install -U manyheads",
+                folder=folder,
+                number=number,
+                known=FORMAT,
+            )
         )
     if not isinstance(config.get("task"), str) or config["task"] not in TASKS:
-        raise BundleError(f"{folder}: unknown task {shown(config.get('task'))}. Known: {', '.join(TASKS)}.")
+        raise BundleError(
+            _(
+                "{folder}: unknown task {task}. Known: {known}.",
+                folder=folder,
+                task=shown(config.get("task")),
+                known=", ".join(TASKS),
+            )
+        )
     return config
 
 
@@ -299,7 +337,7 @@ def _restore(
         task_settings: Any = build(kind.settings_type, config["settings"], "task.")
         metadata = config.get("metadata", {})
         if not isinstance(metadata, dict):
-            raise TypeError("metadata is not an object.")
+            raise TypeError(_("{name} is not an object.", name="metadata"))
         model = Transformer(settings)
         with torch.device("meta"):
             check_header(kind.restore(model, tokenizer, task_settings, metadata).module, header, str(weights))
@@ -307,8 +345,8 @@ def _restore(
         decode = build(DecodeSettings, config["decode"], "decode.")
         scores = {name: [Score.from_record(score) for score in scores] for name, scores in config["scores"].items()}
     except (RecipeError, LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
-        reason = "; ".join(error.faults) if isinstance(error, RecipeError) else error
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {reason}") from None
+        reason = _("; ").join(error.faults) if isinstance(error, RecipeError) else error
+        raise _unexpected(folder / _CONFIG, reason) from None
     return task, decode, scores
 
 
@@ -316,22 +354,37 @@ def _check_sizes(folder: Path, settings: ModelSettings, tokenizer: Tokenizer, n_
     """Raise BundleError if the tokenizer or the weights, `n_numbers` in all, are those of another model."""
     if tokenizer.vocab_size != settings.vocab_size:
         raise BundleError(
-            f"{folder}: the tokenizer has {tokenizer.vocab_size:,} tokens, the model {settings.vocab_size:,}. They "
-            "belong to different runs."
+            _(
+                "{folder}: the tokenizer has {n_tokens:,} tokens, the model {vocab_size:,}. They belong to different "
+                "runs.",
+                folder=folder,
+                n_tokens=tokenizer.vocab_size,
+                vocab_size=settings.vocab_size,
+            )
         )
-    n_parameters = sum(count_parameters(settings).values())
+    n_parameters = sum(parameters_by_part(settings).values())
     if n_parameters > n_numbers:
         raise BundleError(
-            f"{folder}/{_WEIGHTS} does not fit this model: it has {n_numbers:,} numbers, the model of {_CONFIG} "
-            f"{n_parameters:,} parameters. They belong to different runs."
+            _(
+                "{path} does not fit this model: it has {n_numbers:,} numbers, the model of {config} "
+                "{n_parameters:,} parameters. They belong to different runs.",
+                path=folder / _WEIGHTS,
+                n_numbers=n_numbers,
+                config=_CONFIG,
+                n_parameters=n_parameters,
+            )
         )
+
+
+def _unexpected(path: Path, reason: object) -> BundleError:
+    return BundleError(_("{path} does not have the expected content: {reason}", path=path, reason=reason))
 
 
 def _cost(folder: Path, config: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
     """The measured cost of a compression, or None if the bundle does not have it."""
     cost = config.get(name)
     if cost is not None and not isinstance(cost, dict):
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {name} is not an object.")
+        raise _unexpected(folder / _CONFIG, _("{name} is not an object.", name=name))
     return cost
 
 
@@ -340,19 +393,17 @@ def _uses(folder: Path, config: Mapping[str, Any]) -> tuple[Use, ...]:
     uses = config.get("validation_used_for", [])
     if not isinstance(uses, list) or not all(use in get_args(Use) for use in uses):
         known = ", ".join(get_args(Use))
-        raise BundleError(
-            f"{folder}/{_CONFIG} does not have the expected content: validation_used_for is not a list of {known}."
-        )
+        raise _unexpected(folder / _CONFIG, _("validation_used_for is not a list of {known}.", known=known))
     return tuple(uses)
 
 
 def _with_baseline(task: Task, folder: Path) -> Task:
     try:
-        if not isinstance(task, StoresBaseline):
-            raise TypeError("this task has no baseline.")
+        if not isinstance(task, LabelingTask):
+            raise TypeError(_("this task has no baseline."))
         return task.with_baseline(read_tensors(folder / _BASELINE, BundleError))
     except (TypeError, ValueError) as error:  # numpy has no bfloat16
-        raise BundleError(f"{folder}/{_BASELINE} does not have the expected content: {error}") from None
+        raise _unexpected(folder / _BASELINE, error) from None
 
 
 def _decoding_choice(folder: Path, config: Mapping[str, Any]) -> DecodingChoice | None:
@@ -362,27 +413,27 @@ def _decoding_choice(folder: Path, config: Mapping[str, Any]) -> DecodingChoice 
     try:
         return build(DecodingChoice, config["decoding_choice"], "decoding_choice.")
     except (RecipeError, AttributeError, TypeError) as error:
-        raise BundleError(f"{folder}/{_CONFIG} does not have the expected content: {error}") from None
+        raise _unexpected(folder / _CONFIG, error) from None
 
 
-def _read_shortlist(folder: Path, sealed: set[str], vocab_size: int) -> Shortlist:
-    require_files(folder, sealed, (_SHORTLIST,), BundleError)
+def _read_shortlist(folder: Path, listed: set[str], vocab_size: int) -> Shortlist:
+    require_files(folder, listed, (_SHORTLIST,), BundleError)
     tensors = read_tensors(folder / _SHORTLIST, BundleError)
     try:
         shortlist = Shortlist.from_arrays({name: tensor.numpy() for name, tensor in tensors.items()})
         shortlist.check_vocab_size(vocab_size)
     except (BundleError, TypeError) as error:  # numpy has no bfloat16
-        raise BundleError(f"{folder}/{_SHORTLIST}: {error}") from None
+        raise BundleError(f"{folder / _SHORTLIST}: {error}") from None
     return shortlist
 
 
-def _read_seen_words(folder: Path, sealed: set[str]) -> SeenWords:
-    require_files(folder, sealed, (_SEEN_WORDS,), BundleError)
+def _read_seen_words(folder: Path, listed: set[str]) -> SeenWords:
+    require_files(folder, listed, (_SEEN_WORDS,), BundleError)
     tensors = read_tensors(folder / _SEEN_WORDS, BundleError)
     try:
         hashes = tensors["hashes"]
         if hashes.dtype != torch.int32 or hashes.ndim != 1 or len(hashes) > MAX_WORDS:
-            raise BundleError(f"hashes must be at most {MAX_WORDS:,} int32 numbers.")
+            raise BundleError(_("hashes must be at most {most:,} int32 numbers.", most=MAX_WORDS))
     except (KeyError, BundleError) as error:
-        raise BundleError(f"{folder}/{_SEEN_WORDS} does not have the expected content: {error}") from None
+        raise _unexpected(folder / _SEEN_WORDS, error) from None
     return SeenWords(np.unique(hashes.numpy().view(np.uint32)))

@@ -35,7 +35,7 @@ def cpu_quota() -> float:
                 root = _CGROUPS / controllers
                 own = root / path.lstrip("/")
                 # Within a container the path may be that of the host, and its own group is the root.
-                for folder in {root, *(one for one in (own, *own.parents) if one.is_relative_to(root))}:
+                for folder in {root, *(group for group in (own, *own.parents) if group.is_relative_to(root))}:
                     quota = min(quota, _quota_of(folder))
     return quota
 

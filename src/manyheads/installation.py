@@ -7,17 +7,19 @@ import re
 import sys
 from importlib import metadata
 
-from manyheads.language import pick
+from manyheads.messages import _
 
 
 def explain(error: Exception) -> str | None:
     """Return how to repair the installation in one line, or None if the error has another cause."""
     if unmet := find_unmet():
-        wanted = " ".join(f"'{requirement}'" for requirement, _ in unmet)
-        found = ", ".join(f"{requirement} ({version or pick('missing', '未安装')})" for requirement, version in unmet)
-        return pick(
-            f"manyheads needs other versions of its dependencies: {found}. Run: pip install {wanted}",
-            f"依赖的版本不符：{found}。请运行：pip install {wanted}",
+        wanted = " ".join(f"'{requirement}'" for requirement, _version in unmet)
+        not_installed = _("not installed")  # Babel does not look into f-strings
+        found = ", ".join(f"{requirement} ({version or not_installed})" for requirement, version in unmet)
+        return _(
+            "manyheads needs other versions of its dependencies: {found}. Run: pip install {wanted}",
+            found=found,
+            wanted=wanted,
         )
     if not isinstance(error, ImportError):
         return None
@@ -26,20 +28,14 @@ def explain(error: Exception) -> str | None:
         return None
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     if sys.maxsize < 2**32:
-        return pick(
-            f"{reason}. This is a 32-bit Python, for which PyTorch has no builds. Use a 64-bit one.",
-            f"{reason}。当前是 32 位 Python，PyTorch 不提供 32 位版本。请改用 64 位。",
-        )
+        return _("{reason}. This is a 32-bit Python, for which PyTorch has no builds. Use a 64-bit one.", reason=reason)
     if not package:
         command = "pip check"
     elif _is_installed(package):
         command = f"pip install --force-reinstall {package}"
     else:
         command = f"pip install {package}" if _is_installed("manyheads") else "pip install ."
-    return pick(
-        f"{reason}. The installation is incomplete or damaged. Run: {command}",
-        f"{reason}。安装不完整或已损坏。请运行：{command}",
-    )
+    return _("{reason}. The installation is incomplete or damaged. Run: {command}", reason=reason, command=command)
 
 
 def find_unmet() -> list[tuple[str, str | None]]:

@@ -21,13 +21,20 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import tomlkit
 
-from manyheads.bounded_files import BoundsError, InvalidSyntaxError, parse_toml, read_bounded
+from manyheads.bounded_files import BoundsError, EncodingError, InvalidSyntaxError, parse_toml, read_bounded
 from manyheads.errors import RecipeError
+from manyheads.messages import Message, _
 
 T = TypeVar("T")
 
 _MAX_FAULTS = 10  # listed in one error
 _MAX_SHOWN = 80  # characters of a value or a key in an error
+_TYPE_NAMES = {
+    int: Message("a whole number"),
+    float: Message("a number"),
+    bool: Message("true or false"),
+    str: Message("text in quotes"),
+}
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Range:
     greater_than: float | None = None
     less_than: float | None = None
     is_finite: bool = True
-    hint: str = ""
+    hint: Message | str = ""
 
     def __contains__(self, value: float) -> bool:
         return (
@@ -55,14 +62,18 @@ class Range:
 
     def __str__(self) -> str:
         """What a value must be, such as "at least 1 and at most 256"."""
-        bounds = {
-            "at least": self.at_least,
-            "greater than": self.greater_than,
-            "at most": self.at_most,
-            "less than": self.less_than,
-        }
-        parts = [f"{name} {bound:,}" for name, bound in bounds.items() if bound is not None]
-        return " and ".join(parts if len(parts) > 1 or not self.is_finite else [*parts, "finite"])
+        parts = []
+        if self.at_least is not None:
+            parts.append(_("at least {bound:,}", bound=self.at_least))
+        if self.greater_than is not None:
+            parts.append(_("greater than {bound:,}", bound=self.greater_than))
+        if self.at_most is not None:
+            parts.append(_("at most {bound:,}", bound=self.at_most))
+        if self.less_than is not None:
+            parts.append(_("less than {bound:,}", bound=self.less_than))
+        if len(parts) < 2 and self.is_finite:
+            parts.append(_("finite"))
+        return _("{lower} and {upper}", lower=parts[0], upper=parts[1]) if len(parts) > 1 else "".join(parts)
 
 
 Count = Annotated[int, Range(1, 1_000_000_000)]  # of something that there is at least one of
@@ -74,21 +85,23 @@ def raise_faults(faults: Iterable[str]) -> None:
     """Raise one RecipeError that lists all faults, if there are any; of very many, the first ones."""
     all_faults = tuple(faults)
     if len(all_faults) > _MAX_FAULTS:
-        all_faults = (*all_faults[:_MAX_FAULTS], "… and more.")
+        all_faults = (*all_faults[:_MAX_FAULTS], _("… and more."))
     if all_faults:
         raise RecipeError(*all_faults)
 
 
 def few(items: Iterable[T], faults: Sequence[str]) -> Iterator[T]:
     """Yield items to check until there are more faults than an error lists: a hostile file may have millions."""
-    return itertools.takewhile(lambda _: len(faults) <= _MAX_FAULTS, items)
+    return itertools.takewhile(lambda _item: len(faults) <= _MAX_FAULTS, items)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return a hint to append to an error: the closest known word, or all of them if none is close."""
     choices = sorted(known)
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
-    return f"Did you mean {close[0]}?" if close else f"Known: {', '.join(choices)}."
+    if close:
+        return _("Did you mean {name}?", name=close[0])
+    return _("Known: {names}.", names=", ".join(choices))
 
 
 def build(kind: type[T], table: Mapping[str, object], section: str = "", types: Mapping[str, type] | None = None) -> T:
@@ -118,14 +131,15 @@ def _build(
     for key, value in few(table.items(), faults):
         if key not in fields:
             previous, hint = hint, did_you_mean(key, fields)  # a list of all settings is not repeated
-            faults.append(f"{section}{_quote_key(key)} is not a setting.{f' {hint}' if hint != previous else ''}")
+            fault = _("{name} is not a setting.", name=f"{section}{_quote_key(key)}")
+            faults.append(fault if hint == previous else _("{fault} {hint}", fault=fault, hint=hint))
         elif types is None and _is_plainly_right(kind, key, value):
             values[key] = value
         else:
             values[key] = _convert(hints[key], value, f"{section}{key}", faults)
     for name, field in fields.items():
         if name not in values and name not in table and _is_required(field):
-            faults.append(f"{section}{name} is missing.")
+            faults.append(_("{name} is missing.", name=f"{section}{name}"))
     if len(faults) > n_faults_before:
         return None
     try:
@@ -194,30 +208,31 @@ def _convert(kind: Any, value: object, name: str, faults: list[str]) -> object:
         if isinstance(value, str | int) and value in get_args(kind):
             return value
         allowed = ", ".join(toml_value(option) for option in get_args(kind))
-        faults.append(f"{name} = {shown(value)} is not one of {allowed}.")
+        faults.append(_("{name} = {value} is not one of {allowed}.", name=name, value=shown(value), allowed=allowed))
     elif origin is Mapping:
         if isinstance(value, Mapping):
             kind = get_args(kind)[1]
             items = value.items()
             return {key: _convert(kind, item, f"{name}.{_quote_key(key)}", faults) for key, item in few(items, faults)}
-        faults.append(f"{name} = {shown(value)} should be a table: write [{name}].")
+        faults.append(_("{name} = {value} should be a table: write [{name}].", name=name, value=shown(value)))
     elif origin is tuple:
         if isinstance(value, list | tuple):
             return tuple(_convert(get_args(kind)[0], item, name, faults) for item in few(value, faults))
-        faults.append(f"{name} = {shown(value)} should be a list.")
+        faults.append(_("{name} = {value} should be a list.", name=name, value=shown(value)))
     elif isinstance(kind, type) and dataclasses.is_dataclass(kind):
         if isinstance(value, Mapping):
             return _build(kind, value, f"{name}.", faults)
         if isinstance(value, kind):
             return value
-        faults.append(f"{name} = {shown(value)} should be a table: write [{name}].")
+        faults.append(_("{name} = {value} should be a table: write [{name}].", name=name, value=shown(value)))
     elif kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value) if abs(value) < 2**63 else math.inf if value > 0 else -math.inf
     elif isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
         return value
     else:
-        expected = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}
-        faults.append(f"{name} = {shown(value)} should be {expected[kind]}.")
+        faults.append(
+            _("{name} = {value} should be {expected}.", name=name, value=shown(value), expected=_TYPE_NAMES[kind])
+        )
     return None
 
 
@@ -227,8 +242,8 @@ def _convert_number(kind: Any, value: object, name: str, faults: list[str]) -> o
     n_faults_before = len(faults)
     number = _convert(inner, value, name, faults)
     if len(faults) == n_faults_before and number not in allowed:
-        hint = f" {allowed.hint}" if allowed.hint else ""
-        faults.append(f"{name} = {shown(number)} must be {allowed}.{hint}")
+        fault = _("{name} = {value} must be {allowed}.", name=name, value=shown(number), allowed=allowed)
+        faults.append(_("{fault} {hint}", fault=fault, hint=allowed.hint) if allowed.hint else fault)
     return number
 
 
@@ -249,12 +264,12 @@ def _kind_of(option: type) -> object:
 def shown(value: object) -> str:
     """Return a value in TOML syntax for an error; a long one is shortened."""
     try:
-        return shorten(toml_value(value))
+        return _shorten(toml_value(value))
     except (ValueError, RecursionError):  # Python does not print more than 4,300 digits
-        return f"({type(value).__name__} too large to print)"
+        return _("({type} too large to print)", type=type(value).__name__)
 
 
-def shorten(text: str) -> str:
+def _shorten(text: str) -> str:
     """Return a text with its middle left out if it is too long for an error."""
     return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 20]} … {text[-17:]}"
 
@@ -272,7 +287,7 @@ def toml_value(value: object) -> str:
 
 
 def _quote_key(key: str) -> str:
-    return shorten(tomlkit.key(key).as_string())
+    return _shorten(tomlkit.key(key).as_string())
 
 
 def to_table(settings: Any) -> dict[str, Any]:
@@ -301,14 +316,16 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return parse_toml(read_bounded(path))
     except FileNotFoundError:
-        raise RecipeError(f"{path}: there is no such file.") from None
+        raise RecipeError(_("{path}: there is no such file.", path=path)) from None
     except IsADirectoryError:
-        raise RecipeError(f"{path} is a folder; a recipe is a TOML file.") from None
+        raise RecipeError(_("{path} is a folder; a recipe is a TOML file.", path=path)) from None
     except OSError as error:
-        raise RecipeError(f"{path} cannot be read ({error.strerror}).") from None
+        raise RecipeError(_("{path} cannot be read ({reason}).", path=path, reason=error.strerror)) from None
     except BoundsError as error:
-        remedy = " Save the file as UTF-8." if "UTF-8" in str(error) else ""
-        raise RecipeError(f"{path}: {error}.{remedy}") from None
+        fault = _("{path}: {reason}.", path=path, reason=error)
+        if isinstance(error, EncodingError):
+            fault = _("{fault} Save the file as UTF-8.", fault=fault)
+        raise RecipeError(fault) from None
 
 
 def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
@@ -319,13 +336,22 @@ def override(table: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, 
         *sections, key = parts = name.strip().split(".")
         if not equals or not all(parts):
             raise RecipeError(
-                f"{shorten(repr(assignment))} is not an override. Write key=value, for example train.steps=500."
+                _(
+                    "{assignment} is not an override. Write key=value, for example train.steps=500.",
+                    assignment=_shorten(repr(assignment)),
+                )
             )
         inner = result
         for section in sections:
             inner = inner.setdefault(section, {})
             if not isinstance(inner, dict):
-                raise RecipeError(f"{shorten(repr(assignment))}: {_quote_key(section)} is a value, not a section.")
+                raise RecipeError(
+                    _(
+                        "{assignment}: {section} is a value, not a section.",
+                        assignment=_shorten(repr(assignment)),
+                        section=_quote_key(section),
+                    )
+                )
         inner[key] = _parse(text.strip(), name.strip())
     return result
 
@@ -341,5 +367,7 @@ def _parse(text: str, name: str) -> object:
     except InvalidSyntaxError:
         return text
     except BoundsError as error:
-        raise RecipeError(f"{shorten(name)} = {shorten(text)}: {error}.") from None
+        raise RecipeError(
+            _("{name} = {value}: {reason}.", name=_shorten(name), value=_shorten(text), reason=error)
+        ) from None
     return table["value"] if len(table) == 1 else text  # a string of several lines may parse as several settings

@@ -20,6 +20,7 @@ from platformdirs import user_cache_path
 
 from manyheads.bounded_files import BoundsError, read_bounded
 from manyheads.errors import ManyheadsError, TrainingError
+from manyheads.messages import _
 
 # No space, over the user's quota, over the file size limit.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -107,7 +108,11 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     except Timeout:
         holder = _lock_holder(path)
         raise TrainingError(
-            f"{folder} is in use by another run{holder}. Wait for it, or choose another folder with -o."
+            _(
+                "{folder} is in use by another run{holder}. Wait for it, or choose another folder with -o.",
+                folder=folder,
+                holder=holder,
+            )
         ) from None
     try:
         with suppress(OSError):  # only for the message above; Windows does not let others read a locked file
@@ -130,7 +135,7 @@ def is_locked(folder: Path) -> bool:
 
 def _lock_holder(path: Path) -> str:
     with suppress(OSError, ValueError):
-        return f" (process {int(path.read_text(encoding='ascii'))})"
+        return _(" (process {id})", id=int(path.read_text(encoding="ascii")))
     return ""
 
 
@@ -156,32 +161,41 @@ def write_manifest(folder: Path) -> None:
     sync(folder)
 
 
-def verify_manifest(folder: Path, error: type[ManyheadsError]) -> set[str]:
+def verify_manifest(folder: Path, error: type[ManyheadsError], *, with_advice: bool = True) -> set[str]:
     """Return the names of the files in the manifest; raise `error` with all missing and damaged files if there are any.
 
     Files that the manifest does not list are ignored: file managers leave some.
     """
     if not folder.exists():
-        raise error(f"{folder}: there is no such folder.")
+        raise error(_("{folder}: there is no such folder.", folder=folder))
     if not folder.is_dir():
-        raise error(f"{folder} is a file, not a folder.")
+        raise error(_("{folder} is a file, not a folder.", folder=folder))
     manifest = folder / MANIFEST
     if not manifest.is_file():
-        raise error(f"{folder}: {MANIFEST} is missing: manyheads did not write this folder, or it is incomplete.")
+        raise error(
+            _(
+                "{folder}: {manifest} is missing: manyheads did not write this folder, or it is incomplete.",
+                folder=folder,
+                manifest=MANIFEST,
+            )
+        )
     digests = _read_manifest(manifest)
-    faults = [f"{MANIFEST} is damaged"] if digests is None else []
+    faults = [_("{name} is damaged", name=MANIFEST)] if digests is None else []
     for name, digest in (digests or {}).items():
         try:
             if not (folder / name).is_file():
-                faults.append(f"{name} is missing")
+                faults.append(_("{name} is missing", name=name))
             elif sha256_of(folder / name) != digest:
-                faults.append(f"{name} is damaged (its SHA-256 is not the one in {MANIFEST})")
+                faults.append(
+                    _("{name} is damaged (its SHA-256 is not the one in {manifest})", name=name, manifest=MANIFEST)
+                )
         except OSError as reason:
-            faults.append(f"{name} cannot be read ({reason.strerror})")
+            faults.append(_("{name} cannot be read ({reason})", name=name, reason=reason.strerror))
     if len(faults) > _MAX_FAULTS:
-        faults[_MAX_FAULTS:] = [f"and {len(faults) - _MAX_FAULTS:,} more"]
+        faults[_MAX_FAULTS:] = [_("and {n_more:,} more", n_more=len(faults) - _MAX_FAULTS)]
     if faults:
-        raise error(f"{folder}: {'; '.join(faults)}. Copy the folder again from a good source.")
+        fault = _("{folder}: {faults}.", folder=folder, faults=_("; ").join(faults))
+        raise error(_("{fault} Copy the folder again from a good source.", fault=fault) if with_advice else fault)
     return set(digests or {})
 
 
@@ -191,7 +205,7 @@ def _read_manifest(manifest: Path) -> dict[str, str] | None:
         content = read_bounded(manifest, _MAX_MANIFEST_BYTES)
     except (OSError, BoundsError):
         return None
-    first, _, below = content.partition(b"\n")
+    first, _end, below = content.partition(b"\n")
     if first.startswith(_SEAL.encode()):
         if first != f"{_SEAL}{hashlib.sha256(below).hexdigest()}".encode():
             return None
@@ -207,7 +221,12 @@ def require_files(folder: Path, listed: set[str], required: Iterable[str], error
     absent = [name for name in required if name not in listed]
     if absent:
         raise error(
-            f"{folder}: {MANIFEST} does not list {', '.join(absent)}. Copy the folder again from a good source."
+            _(
+                "{folder}: {manifest} does not list {names}. Copy the folder again from a good source.",
+                folder=folder,
+                manifest=MANIFEST,
+                names=", ".join(absent),
+            )
         )
 
 

@@ -15,7 +15,7 @@ from manyheads.bench.decoding_speed import (
 from manyheads.decode import ENGINES, Engine, SpecialTokens, TorchEngine
 from manyheads.errors import EngineError
 from manyheads.model import ModelSettings
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
 
 SETTINGS = ModelSettings(
     vocab_size=300, width=16, feed_forward_width=16, n_heads=2, n_encoder_layers=1, n_decoder_layers=1, max_length=64

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from manyheads.bulk import line_shards
 from manyheads.bulk.line_shards import InputFile, LineSource, plan_shards
 from manyheads.errors import DataError
-from manyheads.text.files import read_lines
+from manyheads.text.reading.files import read_lines
 
 LINE = st.sampled_from(["", "a", "中文", "x" * 30, "\ufeffmark", "u\u2028v", "\r"])
 END = st.sampled_from(["\n", "\r\n"])
@@ -39,7 +39,7 @@ def test_shards_have_the_lines_of_the_files_in_order(
     expected = list(chain.from_iterable(map(read_lines, paths)))
     source = LineSource(plan.files)
     parts = [list(source.lines(shard)) for shard in plan.shards]
-    assert list(chain.from_iterable(parts)) == list(source.all_lines()) == expected
+    assert list(chain.from_iterable(parts)) == expected
     assert plan.n_lines == len(expected)
     assert [len(part) for part in parts[:-1]] == [shard_lines] * (len(parts) - 1)
     assert [(shard.first, shard.n_lines) for shard in plan.shards] == [
@@ -71,7 +71,7 @@ def test_what_read_lines_refuses_is_refused_with_the_same_words(tmp_path: Path, 
 
 
 def test_a_line_longer_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("manyheads.text.files", "manyheads.bulk.line_shards"):
+    for module in ("manyheads.text.reading.files", "manyheads.bulk.line_shards"):
         monkeypatch.setattr(f"{module}.MAX_LINE_BYTES", 100)
     monkeypatch.setattr(line_shards, "_BLOCK_BYTES", 60)
     (tmp_path / "fits").write_text("x" * 99 + "\n" + "y" * 99 + "\n")
@@ -82,6 +82,18 @@ def test_a_line_longer_than_the_limit_is_refused(tmp_path: Path, monkeypatch: py
     (tmp_path / "long").write_text("short\n" + "x" * 100 + "\nshort\n")
     with pytest.raises(DataError, match="long, line 2 is longer than"):
         plan_shards([tmp_path / "long"], 10)
+
+
+def test_a_disk_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "text"
+    path.write_text("a\n")
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(line_shards._Cutter, "add", fail)
+    with pytest.raises(DataError, match=r"text cannot be read: Input/output error\.$"):
+        plan_shards([path], 10)
 
 
 def test_a_file_that_changes_during_the_job_is_detected(tmp_path: Path) -> None:

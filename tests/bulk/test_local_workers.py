@@ -57,6 +57,8 @@ def test_shards_arrive_whole_a_death_is_reported_and_close_ends_all(workers: Loc
     folder = ShardFolder(tmp_path, len(SHARDS))
     assert [folder.file(number).read_text() for number in (0, 1)] == [f"{shard}\n" for shard in SHARDS[:2]]
     before = [worker.process.pid for worker in workers._workers]
+    for worker in workers._workers:  # Ctrl-C reaches all processes of a terminal; only the command decides
+        os.kill(worker.process.pid or 0, signal.SIGINT)
     workers.submit(SHARDS[2])
     death = "the worker process was ended by SIGKILL, perhaps for lack of memory"
     assert list(workers.wait()) == [Outcome(SHARDS[2], death=death)]

@@ -162,3 +162,11 @@ def test_a_task_that_fails_outside_of_our_code_ends_the_job(ray: StandIn, tmp_pa
     ray.task_error = ModuleNotFoundError("No module named 'manyheads'\nTraceback")
     with pytest.raises(JobError, match=r"^A worker of Ray failed: No module named 'manyheads'\.$"):
         run_shards(RayWorkers(task_for(tmp_path), 1), SHARDS, lambda shard: None)
+
+
+@pytest.mark.parametrize("resources", [{}, {"CPU": 0.0}, {"CPU": 1.0}])
+def test_a_cluster_that_names_no_processor_gets_the_tasks_of_one(
+    ray: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resources: dict[str, float]
+) -> None:
+    monkeypatch.setattr(ray, "cluster_resources", lambda: resources)
+    assert RayWorkers(task_for(tmp_path), 3).n_slots == 2

@@ -85,6 +85,23 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
         assert not list(tmp_path.glob(".*"))
 
 
+def test_a_partial_file_may_be_gone_before_it_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / ".000000.txt.0123abcd.partial"  # renamed by its writer, or removed by it
+    monkeypatch.setattr(Path, "glob", lambda *_: [gone])
+    with ShardFolder(tmp_path, 1).open(JOB):
+        pass
+
+
+def test_the_description_of_a_job_can_be_read(tmp_path: Path) -> None:
+    job = JOB | {"input": [{"name": "文本.zh", "sha256": "aa", "lines": 3}]}
+    with ShardFolder(tmp_path, 1).open(job):
+        pass
+    content = (tmp_path / "job.json").read_text(encoding="utf-8")
+    assert json.loads(content) == job
+    assert "文本.zh" in content
+    assert len(content.splitlines()) > len(job)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -55,6 +55,14 @@ def test_a_shard_that_kills_two_workers_fails_the_job_after_the_others_are_done(
     )
 
 
+def test_of_many_failed_shards_the_first_ten_are_listed() -> None:
+    shards = [Shard(number, number, (Segment(0, 0, 1),)) for number in range(12)]
+    for n_failed, listed in ((1, ""), (10, "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"), (11, "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …")):
+        with pytest.raises(JobError, match=r"^Shard 0 \(lines 1 to 1\) failed") as error:
+            run_shards(ScriptedWorkers(dict.fromkeys(range(n_failed), 2)), shards, lambda shard: None)
+        assert (f" (failed shards: {listed})." in str(error.value)) == bool(listed)
+
+
 def test_an_error_of_the_input_or_the_disk_ends_the_job_at_once() -> None:
     finished: list[int] = []
     with pytest.raises(OSError, match="No space"):

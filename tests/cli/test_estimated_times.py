@@ -6,16 +6,16 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from manyheads.bench.run_plan import Trial, make_plan
 from manyheads.cli.init import _cost, _load_notes
 from manyheads.cli.plan import _show_memory, _show_time
 from manyheads.cli.root import cell_width
 from manyheads.init.cost_estimate import Machine
-from manyheads.init.plan import Plan
+from manyheads.init.fitted_recipe import Plan
 from manyheads.language import Language, using
 from manyheads.model.flops import BatchShape
+from manyheads.plan.run_plan import Trial, make_plan
 
-from init.test_plan import ESTIMATE, plan_of
+from init.test_fitted_recipe import ESTIMATE, plan_of
 
 MACHINE = Machine(device="cpu", n_threads=2, n_cores=2, load=10.0)
 
@@ -33,7 +33,7 @@ def busy(n_busy: int, slowdown: float) -> Plan:
             "about 25 min on this machine when idle (2 threads); 1.0 GB of memory\n"
             "          beside its present load (10 busy processes) about 2 h 31",
         ),
-        ("zh", "本机（2 线程）空闲时约需 25 min；内存 1.0 GB\n          按目前负载（10 个繁忙进程）约 2 h 31"),
+        ("zh", "本机空闲时约需 25 分钟（2 线程）；内存 1.0 GB\n          按目前负载（10 个繁忙进程）约 2 小时 31 分"),
     ],
 )
 def test_init_names_the_idle_time_and_that_beside_the_present_load(language: Language, expected: str) -> None:

@@ -11,7 +11,7 @@ from manyheads.bundle import Bundle
 from manyheads.cli.predict import predict
 from manyheads.decode import DecodeSettings
 from manyheads.tasks import Classify, ClassifySettings, Language, LanguageSettings
-from manyheads.tasks.seq2seq.translation_confidence import Confidence
+from manyheads.tasks.seq2seq.translation_search import Confidence
 
 from tasks.makers import TOKENIZERS, make_model
 from tasks.small import make_task

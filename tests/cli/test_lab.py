@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 from manyheads import language
 from manyheads.cli.lab import lab
 from manyheads.errors import LabError, RecipeError
+from manyheads.lab.lab_texts import LabText
 from manyheads.lab.question import Arm
 from manyheads.lab.questions import QUESTIONS
-from manyheads.language import Bilingual
 
 from lab.questions_for_tests import ARITHMETIC, TRAINING
 
@@ -39,7 +39,7 @@ def test_the_list_has_every_question_with_its_answer(run_lab: RunLab) -> None:
     shown = run_lab().output
     for name, question in QUESTIONS.items():
         assert name in shown
-        assert question.title.en in shown
+        assert question.title["en"] in shown
     table = json.loads(run_lab("--json").output)
     assert table["arithmetic"]["answer"] is None
     assert "not run yet" in shown
@@ -127,8 +127,8 @@ warmup = 1
 def test_a_question_is_asked_on_a_recipe(run_lab: RunLab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     arms = (
         *TRAINING.arms,
-        Arm("seven", Bilingual("seven heads", "七个头"), {"model.n_heads": 7}),
-        Arm("rows", Bilingual("more rows", "更多行"), {"n_rows": 7}),
+        Arm("seven", LabText({"en": "seven heads", "zh": "七个头"}), {"model.n_heads": 7}),
+        Arm("rows", LabText({"en": "more rows", "zh": "更多行"}), {"n_rows": 7}),
     )
     monkeypatch.setitem(QUESTIONS, "training", replace(TRAINING, arms=arms, n_seeds=2))
     (tmp_path / "recipe.toml").write_text(RECIPE)

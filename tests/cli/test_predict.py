@@ -15,7 +15,7 @@ from manyheads.bundle import Bundle, load
 from manyheads.cli.predict import predict
 from manyheads.decode import DecodeSettings
 from manyheads.tasks import Classify, ClassifySettings, Language, LanguageSettings
-from manyheads.text.seen_words import SeenWords
+from manyheads.text.tokens.seen_words import SeenWords
 
 from cli.conftest import Run
 from tasks.makers import TOKENIZERS, make_model
@@ -157,7 +157,7 @@ def test_blank_line_has_no_label(tmp_path: Path, settings: ClassifySettings) -> 
         "labels": [],
         "probability": None,
         "probabilities": {},
-        "note": "The line has no text.",
+        "note": "The text is blank.",
     }
     assert "note" not in second
     assert done.stderr == "Warning: 1 line has no text (line 1): its output line is empty.\n"

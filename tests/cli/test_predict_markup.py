@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from manyheads.answer.markup_translation import translate_markup
 from manyheads.bundle import Bundle
 from manyheads.cli.predict_markup import is_document
-from manyheads.lens.markup_translation import translate_markup
 
 from cli.conftest import Run
 

@@ -1,16 +1,25 @@
 """The remarks of `manyheads predict`: one line per kind, however long the input is."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from manyheads.cli.prediction_remarks import Remarks
+from manyheads.answer.answer import Answer
+from manyheads.answer.remarks import Remarks
+from manyheads.cli.prediction_remarks import show_remarks
 from manyheads.language import using
 from manyheads.tasks import Translation, Translations
 
 
+def answer(unseen_words: Sequence[str] = (), warnings: Sequence[str] = (), confidence: float | None = None) -> Answer:
+    translations = Translations([Translation("", -1.0, -1.0, finished=True)], warnings, confidence=confidence)
+    return Answer("x", translations, unseen_words)
+
+
 def remark_on(remarks: Remarks) -> None:
     for number in range(1, 1001):
-        remarks.add(number, ["Cat" if number == 1 else "cat"])
-    remarks.add(1001, ["a", "b", "c", "d", "e", "f"])
+        remarks.add(number, answer(["Cat" if number == 1 else "cat"]))
+    remarks.add(1001, answer(["a", "b", "c", "d", "e", "f"]))
 
 
 @pytest.mark.parametrize(
@@ -32,11 +41,11 @@ def test_unseen_words_are_one_short_line(language: str, expected: str, capsys: p
     remarks = Remarks()
     remark_on(remarks)
     with using(language):
-        remarks.show()
+        show_remarks(remarks)
         assert capsys.readouterr() == ("", expected)
-        remarks.show()  # they were shown
-        remarks.add(1, [])
-        remarks.show()
+        show_remarks(remarks)  # they were shown
+        remarks.add(1, answer())
+        show_remarks(remarks)
         assert capsys.readouterr() == ("", "")
 
 
@@ -54,11 +63,11 @@ def test_unseen_words_are_one_short_line(language: str, expected: str, capsys: p
 def test_suspect_outputs_are_one_line(language: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     remarks = Remarks()
     for number in range(1, 7):
-        remarks.add(number, [], {1: [], 4: ["repetition", "length"]}.get(number, ["repetition"]))
+        remarks.add(number, answer([], {1: [], 4: ["repetition", "length"]}.get(number, ["repetition"])))
     with using(language):
-        remarks.show()
+        show_remarks(remarks)
         assert capsys.readouterr() == ("", expected)
-        remarks.show()
+        show_remarks(remarks)
         assert capsys.readouterr() == ("", "")
 
 
@@ -78,11 +87,11 @@ def test_translations_of_low_confidence_are_counted(
 ) -> None:
     remarks = Remarks()
     for number, confidence in enumerate([0.0, 0.01, 0.02, 0.03, 0.04, 0.05, 0.5, 0.9, 1.0, 0.06, None], start=1):
-        remarks.rate(number, Translations([Translation("", -1.0, -1.0, finished=True)], confidence=confidence))
+        remarks.add(number, answer(confidence=confidence))
     with using(language):
-        remarks.show()
+        show_remarks(remarks)
         assert capsys.readouterr() == ("", expected)
-        remarks.show()
+        show_remarks(remarks)
         assert capsys.readouterr() == ("", "")
 
 
@@ -95,8 +104,8 @@ def test_translations_of_low_confidence_are_counted(
 )
 def test_losses_are_part_of_the_line(language: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:
     remarks = Remarks()
-    remarks.add(3, [], ["short", "missing"])
-    remarks.add(5, [], ["missing"])
+    remarks.add(3, answer([], ["short", "missing"]))
+    remarks.add(5, answer([], ["missing"]))
     with using(language):
-        remarks.show()
+        show_remarks(remarks)
         assert expected in capsys.readouterr().err

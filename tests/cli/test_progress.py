@@ -9,9 +9,9 @@ from rich.console import Console
 
 from manyheads.cli.progress import show_finished, show_run
 from manyheads.language import Language, using
-from manyheads.metrics import Example, Score, TranslationCard
+from manyheads.metrics import Score, TranslationCard, TranslationExample
 from manyheads.run import Event, Finished, Prepared, Resumed, Stage, Validated
-from manyheads.train import Step, TrainSettings
+from manyheads.training import Step, TrainSettings
 
 EVENTS: list[Event] = [
     Stage("learning 3,000 tokens from the text"),
@@ -66,7 +66,7 @@ EVENTS: list[Event] = [
                 n_too_long=0,
                 worst=[],
                 random=[
-                    Example(n, f"The [dog] sleeps {n} times.", "那条狗在睡觉。", "那只狗在睡觉。", 60)
+                    TranslationExample(n, f"The [dog] sleeps {n} times.", "那条狗在睡觉。", "那只狗在睡觉。", 60)
                     for n in range(10)
                 ],
             )

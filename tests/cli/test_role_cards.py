@@ -40,7 +40,7 @@ def manyheads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 
 
 @pytest.mark.parametrize(
-    ("language", "title", "n_texts"), [("en", "Heads", "12 texts"), ("zh", "注意力头", "12 个文本")]
+    ("language", "title", "n_texts"), [("en", "Heads", "12 texts"), ("zh", "注意力头", "12 条文本")]
 )
 def test_table_fits_a_hundred_columns(
     manyheads: Run, bundle_folder: Path, tmp_path: Path, language: Language, title: str, n_texts: str

@@ -15,17 +15,17 @@ from manyheads.metrics import (
     Card,
     Change,
     Difference,
-    Example,
     GenerationSample,
     LabelCard,
     Score,
     TranslationCard,
+    TranslationExample,
     label_card,
     language_card,
     masked_card,
     span_card,
 )
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 
 def printed(cards: dict[str, Card], width: int = 100) -> str:
@@ -62,8 +62,8 @@ def make_translation_card() -> TranslationCard:
         n_empty_references=1,
         n_cut_off=1,
         n_too_long=2,
-        worst=[Example(7, "a [b]", "wrong", "right", 3.0)],
-        random=[Example(9, "c", "same", "same", 100.0)],
+        worst=[TranslationExample(7, "a [b]", "wrong", "right", 3.0)],
+        random=[TranslationExample(9, "c", "same", "same", 100.0)],
     )
 
 
@@ -95,7 +95,7 @@ def test_of_many_labels_the_worst_are_shown() -> None:
 
 def test_unknown_labels_are_noted() -> None:
     card = label_card(["a", "b"], [("x",), ("y",)], [("x",), ("x",)], np.array([[1.0], [1.0]]), ["x"], n_resamples=5)
-    assert "1 texts with a label that is not in the training data: no answer can be correct." in shown(card)
+    assert "1 text with a label that is not in the training data: no answer can be correct." in shown(card)
 
 
 @pytest.mark.parametrize(
@@ -163,15 +163,15 @@ def test_translations_with_errors_counted_and_noted() -> None:
     assert "held-out test: drawn at random (1)\n9 c\n→ same\n✓" in text
     for line in (
         "TER ↓ 12.3 [11.0, 13.0]",
-        "sentences 200",
+        "number of sentences 200",
         "length ratio to reference 0.87",
         "copies of the source 3 (1.5 %)",
         "wrong copies 2 (1.0 %)",
         "repetitions 10 (5.0 %)",
-        "empty 0",
+        "empty translation 0",
         "1 translation cut off at the maximum length.",
         "2 sources too long for the model, scored as empty translations.",
-        "1 reference empty: any translation of them is wrong.",
+        "1 reference empty: any translation of it is wrong.",
     ):
         assert f"\n{line}\n" in f"\n{text}\n"
 

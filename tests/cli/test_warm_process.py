@@ -58,7 +58,7 @@ def test_variables_that_libraries_set_make_no_difference(
 ) -> None:
     """Otherwise each command would take seconds from then on."""
     # scikit-learn, torch and our command line, called in this process
-    for name in ("KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR", "GOMP_SPINCOUNT", "TORCH_CPP_LOG_LEVEL"):
+    for name in ("KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR", "GOMP_SPINCOUNT", "TORCH_CPP_LOG_LEVEL", "LANGUAGE"):
         if name not in warm_process.environment:
             monkeypatch.setenv(name, "1")
     assert warm_process.suits(environment_of(1))

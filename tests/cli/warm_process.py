@@ -31,10 +31,10 @@ _PRELOADED = (
     "manyheads.compress",
     "manyheads.doctor",
     "manyheads.init",
-    "manyheads.lens.head_pictures",
+    "manyheads.lens.pictures.head_pictures",
     "manyheads.report",
     "manyheads.run",
-    "manyheads.serve.lens_session",
+    "manyheads.serve.lens_page.lens_session",
 )
 # Python, its libraries and the C library read these when they start, or when torch is imported.
 _READ_AT_START = ("PYTHON", "LC_", "LANG", "OMP_", "MKL_", "GOMP_", "KMP_", "TORCH", "MPL", "LD_", "MALLOC_", "GLIBC_")
@@ -89,7 +89,10 @@ class WarmProcess:
 
 
 def _read_at_start(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
+    """The variables that are read when a process starts; every command sets LANGUAGE itself."""
+    return {
+        name: value for name, value in environment.items() if name.startswith(_READ_AT_START) and name != "LANGUAGE"
+    }
 
 
 def _write(descriptor: int, content: bytes) -> None:

@@ -18,7 +18,7 @@ from manyheads.errors import BundleError, DataError, LensError
 from manyheads.language import using
 from manyheads.lens import Head, heads_of
 from manyheads.lens.heads import ablation_gates
-from manyheads.lens.row_sample import open_sample
+from manyheads.lens.scored_rows import open_sample
 from manyheads.metrics import Change, Score
 from manyheads.tasks import Task
 

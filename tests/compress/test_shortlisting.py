@@ -17,12 +17,12 @@ from manyheads.compress.shortlisting import ShortlistSettings, add_shortlist, le
 from manyheads.compress.trade_off import TradeOff
 from manyheads.errors import BundleError, DataError, LensError, RecipeError
 from manyheads.lens.aligner import Aligner, choose_aligner
-from manyheads.lens.row_sample import train_rows
+from manyheads.lens.scored_rows import train_rows
 from manyheads.metrics import Change
 from manyheads.storage import write_manifest
 from manyheads.tasks import Seq2Seq
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import EOS
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import EOS
 
 from lens.makers import task_of
 from needs import needs_compiler

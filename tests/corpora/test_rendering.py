@@ -4,11 +4,10 @@
 import pytest
 
 from manyheads.corpora import Relation, Sentence
-from manyheads.corpora.adverbials import DURATIONS, FREQUENCIES, GOALS, MANNERS, PLACES, SPOTS, TIMES
 from manyheads.corpora.lexicon import ADJECTIVE_BY_KEY, NOUN_BY_KEY, VERB_BY_KEY
-from manyheads.corpora.nouns import ALL_NAMES
 from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
 from manyheads.corpora.verbs import TRANSITIVE
+from manyheads.corpora.word_tables import ALL_NAMES, DURATIONS, FREQUENCIES, GOALS, MANNERS, PLACES, SPOTS, TIMES
 
 NAMES = {name.key: name for name in ALL_NAMES}
 ADVERBIALS = {

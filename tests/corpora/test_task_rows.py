@@ -15,7 +15,7 @@ from manyheads.corpora.entities import ENTITIES, INTENTS
 from manyheads.corpora.opinions import STANCES, OpinionSampler, negations
 from manyheads.corpora.task_rows import _is_held_out
 from manyheads.errors import DataError
-from manyheads.text.words import split_text
+from manyheads.text.tokens.words import split_text
 
 SIZES = {"train": 2000, "valid": 160, "test": 240, "compositional": 240}
 FIELDS = {"classify": 2, "tag": 2, "intents": 3, "generate": 1, "summary": 2}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyheads.data import choose_examples, make_batch, pad, plan_batches
-from manyheads.text.tokenizer import BOS, EOS, PAD
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD
 
 lengths_strategy = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=200).map(
     lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from manyheads.data.cleaning import Cleaner, CleanSettings, clean, tolerate_bad_lines
 from manyheads.errors import DataError, RecipeError
-from manyheads.text.readers import Pair
+from manyheads.text.reading.readers import Pair
 
 ANY = CleanSettings(max_ratio=0.0, drop_bad_encoding=False, drop_leaked=False, drop_duplicates=False)
 

@@ -9,8 +9,8 @@ import pytest
 
 from manyheads.data import Encoded, Ragged, RaggedWriter, Texts
 from manyheads.data.texts import chunks
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 PAIRS = [("a small cat", "一只小猫"), ("", "空"), ("the dog sleeps", "那条狗在睡觉"), ("long " * 200, "长" * 500)]
 

@@ -13,7 +13,7 @@ from manyheads.data import Encoded, Texts
 from manyheads.data import parallel_encoding as module
 from manyheads.data.parallel_encoding import choose_processes, encode_texts, row_ranges
 from manyheads.errors import DataError
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 ROWS = [("x" * (number % 40), "中" * (number % 7)) for number in range(3000)]

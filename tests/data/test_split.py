@@ -16,7 +16,7 @@ from manyheads.data.split import HELD_OUT
 from manyheads.run import Corpus, DataSettings, MixSettings
 from manyheads.run.held_out import assign_folds
 from manyheads.tasks import TASKS, ClassifySettings, LanguageSettings, Seq2SeqSettings, TagSettings
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 TASK_SETTINGS: dict[str, Any] = {"classify": ClassifySettings(), "tag": TagSettings(), "seq2seq": Seq2SeqSettings()}
 

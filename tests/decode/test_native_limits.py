@@ -51,7 +51,7 @@ def _count_failures(library: ctypes.CDLL, act: Callable[[], object]) -> int:
 def test_every_failing_allocation_is_one_clear_error(
     is_int8: bool, failing: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_count_cores", lambda: 1)
+    monkeypatch.setattr(engine, "_n_threads", lambda: 1)
     model, sources = make_model(positions="rotary"), make_sources(12)
     expected = make_native(model, SPECIAL_TOKENS, is_int8=is_int8).generate(sources, SEARCHES["n-best"], range(12))
     made: list[NativeEngine] = []

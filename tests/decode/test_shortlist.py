@@ -70,7 +70,7 @@ def _among(
 @pytest.mark.parametrize("is_int8", [False, True])
 @needs_compiler
 def test_sentences_of_one_call_share_their_list(is_int8: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manyheads.decode.native.native_engine._count_cores", lambda: 1)
+    monkeypatch.setattr("manyheads.decode.native.native_engine._n_threads", lambda: 1)
     model, shortlist, sources = make_model(), make_shortlist(3), make_sources(5)
     together = np.union1d(
         shortlist.allowed(np.array([id for one in sources for id in one], dtype=np.int32)), [SPECIAL_TOKENS.eos]

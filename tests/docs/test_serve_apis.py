@@ -1,4 +1,4 @@
-"""The examples of docs/serve-apis.md: every command and every program runs, and answers in the shape that is shown."""
+"""The examples of docs/reference/serve-apis.md: every command and program runs, and answers in the shape shown."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def blocks(name: str, language: str) -> list[str]:
 def commands() -> list[tuple[str, str]]:
     """The curl commands of the page, each with the output that is shown."""
     found: list[tuple[str, str]] = []
-    for block in blocks("serve-apis.md", "console"):
+    for block in blocks("reference/serve-apis.md", "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             lines = part.split("\n")
             n_lines = 1 + next(index for index, line in enumerate(lines) if not line.endswith("\\"))
@@ -48,7 +48,7 @@ def address(trained: Callable[[str], Path], tmp_path_factory: pytest.TempPathFac
 
 def test_both_pages_have_the_same_examples() -> None:
     for language in ("console", "python"):
-        assert blocks("serve-apis.md", language) == blocks("serve-apis.zh.md", language) != []
+        assert blocks("reference/serve-apis.md", language) == blocks("zh/reference/serve-apis.md", language) != []
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="The examples are commands of curl: install curl")
@@ -76,7 +76,7 @@ def test_commands_answer_as_shown(address: str, command: str, shown: str) -> Non
         assert "detail" not in answer
 
 
-@pytest.mark.parametrize("code", blocks("serve-apis.md", "python"), ids=["libretranslatepy", "openai"])
+@pytest.mark.parametrize("code", blocks("reference/serve-apis.md", "python"), ids=["libretranslatepy", "openai"])
 def test_programs_run(address: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert ADDRESS in code
     exec(compile(code.replace(ADDRESS, address), "serve-apis.md", "exec"), {})

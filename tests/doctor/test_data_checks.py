@@ -166,14 +166,14 @@ def test_read_error_is_reported_and_the_rows_before_it_are_checked() -> None:
 
     found = collect_stats(Source("train", broken, ("a.en", "a.de")), CLEAN)
     assert len(found) == 1500
-    assert data_checks.check_readable(found).verdict == "bad"
-    assert "9 lines" in data_checks.check_readable(found).message
+    assert data_checks.check_complete(found).verdict == "bad"
+    assert "9 lines" in data_checks.check_complete(found).message
 
 
 def test_empty_set_and_truncated_set() -> None:
-    assert data_checks.check_readable(make_stats([])).verdict == "bad"
+    assert data_checks.check_complete(make_stats([])).verdict == "bad"
     part = collect_stats(Source("train", lambda: healthy()), CLEAN, max_rows=100)
-    assert "the first 100 pairs were checked" in data_checks.check_readable(part).message
+    assert "the first 100 pairs were checked" in data_checks.check_complete(part).message
 
 
 def test_punctuation_inside_numbers_has_no_width() -> None:

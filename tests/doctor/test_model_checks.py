@@ -15,8 +15,8 @@ from manyheads.doctor.model_checks import (
 )
 from manyheads.model.weights import weights_of
 from manyheads.settings import to_table
-from manyheads.tasks.ngrams import NgramTagger, sparse_tables
-from manyheads.tasks.output_checks import check_outputs, is_repetitive
+from manyheads.tasks.tag.tag_training import NgramTagger
+from manyheads.tasks.task_doctor import check_outputs, is_repetitive
 
 
 def test_untrained_bundle_is_intact_but_collapsed(untrained: Bundle, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_tables_of_ngrams_are_sparse_but_not_dead() -> None:
     module = nn.ModuleDict({"tagger": NgramTagger(5, 2, 0.0)})
     weights = weights_of(module)
     assert check_dead_rows(weights).verdict == "bad"
-    assert check_dead_rows(weights, sparse_tables(module)).verdict == "good"
+    assert check_dead_rows(weights, {"tagger.evidence"}).verdict == "good"
 
 
 def test_sources_come_from_the_test_set_or_the_built_in_corpus(untrained: Bundle) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from manyheads.doctor import overfit_probe
 from manyheads.run import Recipe
-from manyheads.train import TrainSettings
+from manyheads.training import TrainSettings
 
 from doctor.makers import healthy
 

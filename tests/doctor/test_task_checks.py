@@ -10,10 +10,9 @@ import pytest
 
 from manyheads import corpora
 from manyheads.doctor import Finding, examine
-from manyheads.language import Bilingual
 from manyheads.settings import to_toml
-from manyheads.tasks.classify.classify_doctor import check_contradictions
-from manyheads.tasks.task_doctor import Source
+from manyheads.tasks.classify.classify_commands import check_contradictions
+from manyheads.tasks.task_doctor import LABEL, Source
 
 Rows = list[tuple[str, ...]]
 Plant = Callable[[Rows], Rows]
@@ -221,6 +220,6 @@ def test_types_that_depend_on_the_context_are_consistent(tmp_path: Path) -> None
 def test_contradictions_in_many_rows_take_linear_time() -> None:
     rows = [(f"text {number // 2}", f"label {number % 2}") for number in range(40_000)]
     started = time.process_time()
-    finding = check_contradictions(Source("train", lambda: rows), 1, Bilingual("label", "标签"))
+    finding = check_contradictions(Source("train", lambda: rows), 1, LABEL)
     assert "40,000 of 40,000" in finding.message and finding.examples[0] == "train:1: text 0 → label 0"
     assert time.process_time() - started < 3

@@ -9,7 +9,7 @@ import pytest
 from manyheads.doctor import training_checks
 from manyheads.doctor.run_log import RunLog, read_log
 from manyheads.storage import atomic_folder, locked
-from manyheads.train import TrainSettings
+from manyheads.training import TrainSettings
 
 Events = list[dict[str, object]]
 

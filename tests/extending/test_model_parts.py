@@ -13,10 +13,10 @@ from manyheads.model.blocks import make_cross_attention
 from manyheads.model.norms import NORMS
 from manyheads.model.score_forms import SCORE_FORMS
 from manyheads.settings import build, to_table
-from manyheads.train import Trainer, TrainSettings
+from manyheads.training import Trainer, TrainSettings
 
 from model.makers import small
-from train.copying import Copying
+from training.copying import Copying
 
 _NORM = """
 import torch

@@ -9,7 +9,7 @@ import pytest
 
 from manyheads.bundle import load
 from manyheads.init.cost_estimate import measure_cost
-from manyheads.init.plan import propose
+from manyheads.init.fitted_recipe import propose
 from manyheads.init.recipe_text import recipe_text, with_files_from
 from manyheads.init.recognition import recognize
 from manyheads.init.survey import survey
@@ -24,10 +24,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from manyheads.tasks.classify import Classify, ClassifySettings
-from manyheads.tasks.encoder_choices import encoder_choices, encoder_proposal, token_choices, training_choices
-from manyheads.tasks.proposal import Choice, count_labels
+from manyheads.tasks.proposal import (
+    Choice,
+    count_labels,
+    encoder_choices,
+    encoder_proposal,
+    token_choices,
+    training_choices,
+)
 from manyheads.tasks.task_init import TaskGuess, TaskInit
-from manyheads.text.files import read_lines
+from manyheads.text.reading.files import read_lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +119,7 @@ def test_adding_a_task_takes_one_folder_and_one_line(length_task: Path, tmp_path
     *_, finished = run(recipe, tmp_path / "run")
     assert isinstance(finished, Finished)
     bundle = load(tmp_path / "run" / "bundle")
-    assert bundle.kind == "length"
+    assert (bundle.kind, bundle.task.answer_form) == ("length", "labels")
     rows = list(TASKS["length"].read([str(data)], {}, recipe.task))
     card = bundle.task.score(rows, bundle.decode)
     assert card.scores[0].value > 80

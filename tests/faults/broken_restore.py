@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from manyheads.train import Trainer
+from manyheads.training import Trainer
 
 State = tuple[dict[str, Any], dict[str, Tensor], dict[str, Tensor], dict[str, Tensor] | None]
 

@@ -15,7 +15,7 @@ from manyheads.bundle import load
 from manyheads.data.corpus_cache import Cache
 from manyheads.errors import BundleError, CheckpointError
 from manyheads.storage import verify_manifest
-from manyheads.train import Checkpoints
+from manyheads.training import Checkpoints
 
 from faults.broken_restore import PARTS
 from faults.killing import MOMENTS, Tally, kill_until_done

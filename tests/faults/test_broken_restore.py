@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from manyheads.train import Checkpoints, Trainer
+from manyheads.training import Checkpoints, Trainer
 
 from faults.broken_restore import PARTS, forget
-from train.doubling import Numbers, make_trainer
+from training.doubling import Numbers, make_trainer
 
 
 def state_of(trainer: Trainer[Numbers]) -> dict[str, object]:

@@ -10,9 +10,9 @@ import pytest
 from manyheads.bundle import load
 from manyheads.errors import BundleError, CheckpointError
 from manyheads.storage import MANIFEST, atomic_folder, verify_manifest, write_manifest
-from manyheads.train import Checkpoints, Trainer
+from manyheads.training import Checkpoints, Trainer
 
-from train.doubling import Numbers, make_trainer
+from training.doubling import Numbers, make_trainer
 
 SEED = 9
 

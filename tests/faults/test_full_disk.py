@@ -22,11 +22,11 @@ from manyheads.interop.ctranslate2_export import export_bundle
 from manyheads.model import weights
 from manyheads.run import Finished, Recipe, run
 from manyheads.storage import atomic_write, verify_manifest
-from manyheads.train import Checkpoints, Step
+from manyheads.training import Checkpoints, Step
 
 from faults.running import ForkedRun, differences, outcome, output_of, run_forked, write_recipe
-from init.test_plan import ESTIMATE
-from train.doubling import make_trainer
+from init.test_fitted_recipe import ESTIMATE
+from training.doubling import make_trainer
 
 
 class FaultyDisk:

@@ -246,8 +246,8 @@ def test_hostile_link_is_refused(bundle_folder: Path, target: str) -> None:
 
 
 def test_large_tokenizer_is_refused(bundle_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manyheads.text.tokenizer._MAX_BYTES", 1000)
-    assert "the tokenizer cannot be read: the file has more than 1,000 bytes" in refusal(bundle_folder)
+    monkeypatch.setattr("manyheads.text.tokens.tokenizer._MAX_BYTES", 1000)
+    assert "the tokenizer cannot be read (the file has more than 1,000 bytes)" in refusal(bundle_folder)
 
 
 def test_hostile_recipe_is_refused(bundle_folder: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from manyheads.storage import atomic_folder, atomic_write, remove_partial
-from manyheads.train import Checkpoints
+from manyheads.training import Checkpoints
 
-from train.doubling import make_trainer
+from training.doubling import make_trainer
 
 
 def record(patch: pytest.MonkeyPatch) -> list[tuple[str, str]]:

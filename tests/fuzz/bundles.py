@@ -1,4 +1,4 @@
-"""Bundles, checkpoints, logs and traces with a right manifest and a mutated content; and decoding settings.
+"""Bundles, checkpoints and logs with a right manifest and a mutated content; and decoding settings.
 
 A bundle that loads must also answer.
 """
@@ -9,7 +9,6 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -21,17 +20,14 @@ from safetensors.torch import load, save
 from manyheads.bundle import Bundle
 from manyheads.bundle import load as load_bundle
 from manyheads.decode import DecodeSettings, Shortlist
-from manyheads.errors import ManyheadsError
-from manyheads.lens import trace, write_trace
-from manyheads.lens.trace_file import read_trace
 from manyheads.report import write_report
 from manyheads.storage import MANIFEST, write_manifest
-from manyheads.train import Checkpoints
+from manyheads.training import Checkpoints
 
 from fuzz.mutations import mutated
 from fuzz.values import changed, hostile_value
 from lens.makers import KINDS, TEXTS, task_of
-from train.doubling import make_trainer
+from training.doubling import make_trainer
 
 Files = dict[str, bytes]
 
@@ -209,30 +205,6 @@ def log(rng: Random) -> None:
     write_report(folder)
 
 
-@cache
-def _trace() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "trace")
-        write_trace(trace(_bundle("seq2seq"), TEXTS["seq2seq"], "the cat"), path)
-        return path.read_bytes()
-
-
-def traces(rng: Random) -> None:
-    """A mutated trace file; a part of them with a header of hostile values and a right checksum."""
-    path, data = Path("trace"), _trace()
-    size = int.from_bytes(data[12:16], "little")
-    if rng.random() < 0.5:
-        header = json.dumps(changed(rng, json.loads(data[48 : 48 + size]), rng.choice((0, 1, 2)))).encode()
-        start = data[:12] + len(header).to_bytes(4, "little") + hashlib.sha256(header).digest()
-        data = start + header + data[48 + size :]
-    path.write_bytes(mutated(rng, data) if rng.random() < 0.5 else data)
-    stored = read_trace(path)
-    for head in stored.heads:
-        with suppress(ManyheadsError):
-            stored.weights(head)
-            stored.norms(head)
-
-
 _DECODE_KEYS = [field.name for field in dataclasses.fields(DecodeSettings)]
 
 
@@ -253,6 +225,5 @@ TARGETS: dict[str, Callable[[Random], None]] = {
     "bundle-tokenizer": tokenizer,
     "checkpoint": checkpoint,
     "run-log": log,
-    "trace": traces,
     "decode-settings": decode,
 }

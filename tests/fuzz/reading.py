@@ -15,12 +15,12 @@ from random import Random
 
 from manyheads.corpora.conllu import read_trees
 from manyheads.errors import DataError
-from manyheads.text.documents import read_documents
-from manyheads.text.files import OnBad
-from manyheads.text.gold_alignments import read_alignments
-from manyheads.text.readers import columns_of, read_lines, read_pairs, read_rows
-from manyheads.text.row_spec import join_labels, join_turns, label_text
-from manyheads.text.tagged_readers import read_tagged
+from manyheads.text.reading.documents import read_documents
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.gold_alignments import read_alignments
+from manyheads.text.reading.readers import columns_of, read_lines, read_pairs, read_rows
+from manyheads.text.reading.row_spec import label_text, labels_converter, turns_converter
+from manyheads.text.reading.tagged_readers import read_tagged
 
 from fuzz.mutations import mutated
 
@@ -111,7 +111,7 @@ def _delimited(rng: Random, delimiter: str) -> bytes:
 
 def _read_table(rng: Random, path: Path) -> None:
     chosen = rng.choice(((), ("text", "label"), ("1", "2"), ("id", "label"), ("3", "1"), ("0", "9"), ("Text", "")))
-    convert = {"label": rng.choice((label_text, join_labels("|"))), "text": join_turns(" ")}
+    convert = {"label": rng.choice((label_text, labels_converter("|"))), "text": turns_converter(" ")}
     with suppress(DataError):
         columns_of(path)
     _consume(read_rows([path], ("text", "label"), chosen, converters=convert, on_bad=_on_bad(rng)), path)
@@ -233,7 +233,7 @@ def parquet(rng: Random) -> None:
     path = Path("table.parquet")
     path.write_bytes(mutated(rng, rng.choice(_parquet_files()), 2))
     columns = rng.choice((("text", "label"), ("text", "id"), ("pair.en", "pair.de"), ("turns", "text"), ("pair", "x")))
-    convert = {"label": label_text, "text": join_turns(" ")}
+    convert = {"label": label_text, "text": turns_converter(" ")}
     with suppress(DataError):
         columns_of(path)
     _consume(read_rows([path], ("text", "label"), columns, converters=convert, on_bad=_on_bad(rng)), path)

@@ -12,7 +12,7 @@ import torch
 from manyheads.model import PRESETS, ModelSettings, Transformer
 from manyheads.model.norms import NORMS
 from manyheads.model.score_forms import SCORE_FORMS
-from manyheads.model.size import count_parameters
+from manyheads.model.size import parameters_by_part
 from manyheads.run import Recipe, read_recipe
 from manyheads.settings import build, to_table, toml_value
 
@@ -150,7 +150,7 @@ def models(rng: Random) -> None:
     if rng.random() < 0.2:
         settings[rng.choice(sorted(_CHOICES))] = hostile_value(rng)
     built = build(ModelSettings, settings, "model.")
-    n_parameters = sum(count_parameters(built).values())
+    n_parameters = sum(parameters_by_part(built).values())
     if n_parameters > 200_000 or built.n_encoder_layers + built.n_decoder_layers > 20:
         return
     torch.manual_seed(rng.randrange(10))

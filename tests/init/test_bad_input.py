@@ -8,7 +8,7 @@ import pytest
 from manyheads.errors import DataError
 from manyheads.init import survey as survey_module
 from manyheads.init.cost_estimate import measure_cost
-from manyheads.init.plan import Plan, propose
+from manyheads.init.fitted_recipe import Plan, propose
 from manyheads.init.recognition import recognize
 from manyheads.init.survey import survey
 from manyheads.tasks.proposal import Survey

@@ -23,7 +23,7 @@ torch.set_num_threads(2)
 from manyheads.bench.sentences import Sentences
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
-from manyheads.train import Trainer, TrainSettings
+from manyheads.training import Trainer, TrainSettings
 
 with Sentences.make() as sentences:
     settings = ModelSettings.preset("tiny", vocab_size=sentences.tokenizer.vocab_size)

@@ -90,7 +90,7 @@ def test_a_cpu_only_install_takes_less_than_1_2_gb() -> None:
         pytest.skip("this torch is not the CPU build")
     files = {file.locate() for package in metadata.distributions() for file in package.files or ()}
     sizes = [Path(file).stat().st_blocks * 512 for file in files if file.suffix != ".pyc" and Path(file).exists()]
-    assert sum(sizes) < 1.2e9  # without bytecode: docs/install.md
+    assert sum(sizes) < 1.2e9  # without bytecode: docs/how-to/install.md
 
 
 def test_predict_and_evaluate(bundle: str) -> None:

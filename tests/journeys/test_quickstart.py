@@ -11,7 +11,7 @@ import pytest
 from manyheads import corpora, load
 from manyheads.metrics import quick_score
 from manyheads.tasks import Seq2Seq
-from manyheads.text.words import CHINESE_AND_KANA
+from manyheads.text.tokens.words import CHINESE_AND_KANA
 
 from cli.conftest import Run, checked, environment_of, new_manyheads, warm_process  # noqa: F401
 from cli.warm_process import WarmProcess

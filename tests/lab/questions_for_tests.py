@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import torch
 
+from manyheads.lab.lab_texts import NO_TEXT, LabText
 from manyheads.lab.question import Answer, Arm, Comparison, Condition, Measure, Plot, Question
 from manyheads.lab.setup import Setup
 from manyheads.lab.trial import train_model
-from manyheads.language import Bilingual
 
 
-def _text(text: str) -> Bilingual:
-    return Bilingual(text, f"中{text}")
+def _text(text: str) -> LabText:
+    return LabText({"en": text, "zh": f"中{text}"})
 
 
 def _noise(setup: Setup, seed: int) -> dict[str, float]:
@@ -59,7 +59,7 @@ TRAINING = replace(
         Arm("other", _text("other")),
         Arm("plain", _text("plain"), {"model.scores": "dot"}),
     ),
-    conditions=(Condition("-", Bilingual("", "")),),
+    conditions=(Condition("-", NO_TEXT),),
     comparisons=(
         Comparison("other", "one", "value", "same", _text("the arms are identical"), margin=0.01),
         Comparison("plain", "one", "value", "lower", _text("unscaled")),

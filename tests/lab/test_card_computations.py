@@ -8,7 +8,7 @@ import pytest
 
 from manyheads.errors import LabError
 from manyheads.lab.card_computations import COMPUTATIONS, computed, fill_computed
-from manyheads.language import Bilingual
+from manyheads.lab.lab_texts import LabText
 
 
 def numbers(text: str) -> list[float]:
@@ -60,6 +60,22 @@ def test_tied_projections_are_symmetric_and_not_the_identity():
     assert float(computed("tied", "self")) + float(computed("tied", "other")) == pytest.approx(1.0)
 
 
+def test_scores_and_weights_of_tied_projections():
+    x, w_q, w_k = np.array([[1, 0], [2, 1]]), np.array([[1, 0], [1, 1]]), np.array([[2, 1], [1, 0]])
+    separate, together = (x @ w_q) @ (x @ w_k).T, (x @ w_q) @ (x @ w_q).T
+    weights = softmax(together[0] / math.sqrt(2))
+    shown = [computed("tied", name) for name in ("forward", "backward", "tied-forward", "self", "other")]
+    exact = [separate[0, 1], separate[1, 0], together[0, 1]]
+    assert shown == [*map(str, exact), *(f"{weight:.3f}" for weight in weights)]
+
+
+def test_positions_that_see_each_other():
+    pairs = [(query, key) for query in range(6) for key in range(6)]
+    n_causal = sum(key <= query for query, key in pairs)
+    shown = [computed("views", name) for name in ("bidirectional", "causal", "last", "cross")]
+    assert shown == [str(len(pairs)), str(n_causal), "6", str(6 * 5)]
+
+
 def test_zeroing_after_the_softmax_loses_weight_and_still_sees_the_hidden_score():
     assert is_shown(vector("masks", "before"), [*softmax(np.array([2.0, 1.0])), 0.0])
     everything = softmax(np.array([2.0, 1.0, 3.0]))
@@ -76,6 +92,7 @@ def test_heads_cost_the_same_and_sum_to_their_number():
     assert (computed("multi-head", "one-head-sum"), computed("multi-head", "all-heads-sum")) == ("1.0", "8.0")
     concat, first, second = (np.array(vector("multi-head", name)) for name in ("concat", "first", "second"))
     assert (concat == first + second).all()
+    assert first.tolist() == [1, 2] and second.tolist() == [5, 4]  # [1, 2] and [3, −1] times the halves of W^O
 
 
 def test_only_layer_norm_ignores_padding_and_neighbors():
@@ -83,6 +100,7 @@ def test_only_layer_norm_ignores_padding_and_neighbors():
     expected = (token - 3.0) / math.sqrt(3.5)
     for batch in ("alone", "padded", "with-other"):
         assert is_shown(vector("norms", f"layer-{batch}"), expected, 2)
+    assert (computed("norms", "mean"), computed("norms", "variance")) == ("3.0", "3.5")
     assert is_shown(vector("norms", "rms-alone"), token / math.sqrt((token**2).mean()), 2)
     sample = np.array([[1, 2, 3, 6], [5, 4, 1, 2]], dtype=float)
     assert is_shown(vector("norms", "sample-alone"), (sample[0] - sample.mean()) / sample.std(), 2)
@@ -120,6 +138,7 @@ def test_embeddings_and_sinusoids_at_width_512():
 def test_tying_saves_two_of_three_matrices():
     tied, free, matrix = (float(computed("tying", name)) for name in ("tied", "free", "matrix"))
     assert free - tied == pytest.approx(2 * matrix, abs=0.11)
+    assert computed("tying", "matrix") == f"{37_000 * 512 / 1e6:.1f}"
     assert computed("tying", "share") == f"{100 * 2 * 37_000 * 512 / (free * 1e6):.0f}"
 
 
@@ -156,6 +175,18 @@ def test_costs():
     assert computed("kv-cache", "all") == f"{2 * 32 * 32 * 128 * 4096 * 2 / 2**30:.2f}"
     assert computed("kv-cache", "without") == f"{sum(range(1001)):,}"
     assert computed("feed-forward", "share") == "67"
+    shown = [computed("feed-forward", name) for name in ("attention", "network", "layer", "layer-with-cross")]
+    assert shown == [f"{n * 512**2:,}" for n in (4, 8, 12, 16)]
+
+
+def test_a_feed_forward_network_changes_its_own_token_only():
+    assert re.fullmatch(r"\d\.\d\d", computed("feed-forward", "own-change"))
+    assert float(computed("feed-forward", "own-change")) > 0.1
+    assert computed("feed-forward", "other-change") == "0.00"
+
+
+def test_dropout_keeps_the_mean():
+    assert (computed("dropout", "kept"), computed("dropout", "mean")) == (f"{1 / 0.9:.3f}", "1.0")
 
 
 def test_every_group_computes_and_unknown_names_are_refused():
@@ -163,4 +194,4 @@ def test_every_group_computes_and_unknown_names_are_refused():
         assert compute(), group
     for name in ("{{computed softmax nothing}}", "{{computed nothing weights}}"):
         with pytest.raises(LabError, match="does not exist"):
-            fill_computed(Bilingual(name, ""))
+            fill_computed(LabText({"en": name}))

@@ -4,16 +4,16 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import LabError
-from manyheads.lab.effect_plots import Axis, draw_plot
+from manyheads.lab.effect_plots import draw_plot
 from manyheads.lab.effects import find_effects
 from manyheads.lab.figures import figure, fill
 from manyheads.lab.lab_answers import Answered, answered, shipped_answers
+from manyheads.lab.lab_texts import LabText
 from manyheads.lab.prediction_table import count_verdicts, prediction_page
 from manyheads.lab.question_page import render_question
 from manyheads.lab.questions import QUESTIONS
 from manyheads.lab.result_store import Results, definition_digest
 from manyheads.lab.sweep import SweepDone, sweep
-from manyheads.language import Bilingual
 
 from lab.questions_for_tests import ARITHMETIC, run_here
 
@@ -40,8 +40,10 @@ def test_figures_are_means_differences_and_rates_of_the_rows(results: Results) -
     assert figure("rate arithmetic high one", known) == "0.01"
     assert figure("seeds arithmetic", known) == "6"
     assert figure("diff arithmetic high@two high@one one value", known) == "+0.000 [+0.000, +0.000]"
-    filled = fill(Bilingual("a {{mean arithmetic low one value}}", "乙 {{mean arithmetic low one value}}"), known)
-    assert filled.en[2:] == filled.zh[2:] == figure("mean arithmetic low one value", known)
+    filled = fill(
+        LabText({"en": "a {{mean arithmetic low one value}}", "zh": "乙 {{mean arithmetic low one value}}"}), known
+    )
+    assert filled["en"][2:] == filled["zh"][2:] == figure("mean arithmetic low one value", known)
 
 
 @pytest.mark.parametrize(
@@ -97,20 +99,13 @@ def test_steps_that_were_not_reached_and_shares_are_not_beyond_their_bounds() ->
     assert max(float(one) for one in re.findall(r"<small>\[[\d.−]+, (\d+\.\d)\]</small>", cells)) <= 100.0
 
 
-def test_axes_have_round_ticks_within_their_range() -> None:
-    assert Axis(0.0, 1.0, 0, 100).ticks() == pytest.approx([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    assert Axis(0.02, 150.0, 0, 100, True).ticks() == pytest.approx([0.1, 1.0, 10.0, 100.0])
-    axis = Axis(10.0, 20.0, 200.0, 100.0)
-    assert (axis(10.0), axis(20.0), axis(15.0), axis(99.0)) == (200.0, 100.0, 150.0, 100.0)
-
-
 def test_a_plot_marks_every_seed(results: Results) -> None:
-    dots = draw_plot(ARITHMETIC.plots[0], ARITHMETIC, results).en
+    dots = draw_plot(ARITHMETIC.plots[0], ARITHMETIC, results)["en"]
     broad, narrow = dots.split("</svg>")[:2]
     for one in (broad, narrow):
         assert one.count('class="seed"') == 3 * 2 * 6
         assert one.count('class="mean"') == 3 * 2
-    lines = draw_plot(ARITHMETIC.plots[1], ARITHMETIC, results).zh
+    lines = draw_plot(ARITHMETIC.plots[1], ARITHMETIC, results)["zh"]
     assert lines.count("<polyline") == 2 * 3
     assert "中high" in lines
 
@@ -131,17 +126,25 @@ def test_every_question_has_shipped_results_of_its_present_definition() -> None:
 def test_every_report_and_answer_renders_in_both_languages() -> None:
     for name, one in shipped_answers().items():
         assert "{{" not in render_question(one), name
-        assert one.answer.en and one.answer.zh
+        assert one.answer["en"] and one.answer["zh"]
         for branch in (one.question.answer.yes, one.question.answer.no):
-            assert "{{" not in "".join(one.fill(branch)), name
+            assert "{{" not in "".join(one.fill(branch).by_language().values()), name
 
 
 def test_no_measured_number_is_typed_into_an_answer() -> None:
     for name, question in QUESTIONS.items():
         labels = [*question.arms, *question.conditions]
-        settings = set(re.findall(r"[\d.]+", " ".join([*question.method, *(one.label.en for one in labels)])))
-        evidence = [text for claim in question.claims for text in claim.evidence]
-        for text in (*question.answer.yes, *question.answer.no, *evidence):
+        settings = set(
+            re.findall(
+                r"[\d.]+", " ".join([*question.method.by_language().values(), *(one.label["en"] for one in labels)])
+            )
+        )
+        evidence = [claim.evidence for claim in question.claims]
+        for text in (
+            text
+            for shown in (question.answer.yes, question.answer.no, *evidence)
+            for text in shown.by_language().values()
+        ):
             rest = re.sub(r"\{\{[^}]*\}\}", "", text)
             typed = {re.sub(r"[^\d.]", "", one) for one in _TYPED.findall(rest)}
             assert typed <= settings, (name, text)
@@ -167,7 +170,7 @@ def test_each_question_is_complete() -> None:
             assert question.measure(plot.measure)
 
 
-@pytest.mark.parametrize(("language", "file"), [("en", "lab.md"), ("zh", "lab.zh.md")])
+@pytest.mark.parametrize(("language", "file"), [("en", "concepts/lab.md"), ("zh", "zh/concepts/lab.md")])
 def test_the_table_in_the_documentation_is_that_of_the_shipped_results(language: str, file: str) -> None:
     path = Path(__file__).parents[2] / "docs" / file
     current = prediction_page(shipped_answers(), language)  # type: ignore[arg-type]

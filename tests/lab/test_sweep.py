@@ -26,7 +26,7 @@ def finish(question: Question, folder: Path, n_processes: int = 1) -> Results:
 
 
 def test_each_cell_is_tuned_on_other_seeds_and_run_with_the_best_rate(tmp_path: Path) -> None:
-    results = finish(ARITHMETIC, tmp_path)
+    results = finish(ARITHMETIC, tmp_path / "new" / "lab")
     assert results.chosen_rate("low", "one") == 3e-3
     assert results.chosen_rate("high", "one") == 1e-2
     counted = {row.seed for row in results.rows if not row.is_tuning}

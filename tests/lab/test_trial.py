@@ -6,10 +6,10 @@ import torch
 import torch.nn.functional as F
 
 from manyheads.lab.lab_tasks import PAD, Lookup, Reorder, Text, Translation
-from manyheads.lab.probes import attention_statistics, relative_entropy, softmax_gradient
 from manyheads.lab.setup import Setup
 from manyheads.lab.trial import Trained, counted_logits, make_model, train_model
-from manyheads.lab.variants import with_score_scale
+from manyheads.lab.trials.attention_trials import attention_statistics, relative_entropy, softmax_gradient
+from manyheads.lab.trials.variants import with_score_scale
 from manyheads.model import Transformer
 
 SMALL = Setup(
@@ -47,6 +47,14 @@ def test_a_trial_is_reproducible_and_learns() -> None:
     assert first.losses == again.losses
     assert first.test_scores() == again.test_scores()
     assert first.test_scores()["accuracy"] > 0.6 > 2 / 4  # guessing gives a quarter
+
+
+def test_scores_are_means_over_all_counted_positions() -> None:
+    trained = train_model(replace(SMALL, steps=1), 1)
+    logits, expected = (torch.cat(part) for part in zip(*trained.test_logits(300), strict=True))
+    scores = trained.test_scores(300)
+    assert scores["accuracy"] == pytest.approx(float((logits.argmax(-1) == expected).double().mean()), abs=1e-9)
+    assert scores["loss"] == pytest.approx(float(F.cross_entropy(logits.double(), expected)), abs=1e-6)
 
 
 def test_a_diverging_run_is_marked_and_still_measured() -> None:

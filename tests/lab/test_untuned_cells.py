@@ -1,8 +1,8 @@
 from dataclasses import replace
 
+from manyheads.lab.lab_texts import NO_TEXT
 from manyheads.lab.question import Condition
 from manyheads.lab.questions import QUESTIONS
-from manyheads.language import Bilingual
 
 WARM_UP = QUESTIONS["warm-up"]
 
@@ -12,7 +12,7 @@ def test_a_cell_that_sets_its_learning_rate_is_not_tuned():
     assert WARM_UP.is_tuned(arm, WARM_UP.condition("post"))
     assert not WARM_UP.is_tuned(arm, WARM_UP.condition("post-high"))
     fixed = replace(arm, changes={**arm.changes, "learning_rate": 0.1})
-    assert not WARM_UP.is_tuned(fixed, Condition("any", Bilingual("", "")))
+    assert not WARM_UP.is_tuned(fixed, Condition("any", NO_TEXT))
 
 
 def test_a_question_without_tuning_tunes_no_cell():

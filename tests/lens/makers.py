@@ -20,7 +20,7 @@ from manyheads.tasks import (
     TagSettings,
     Task,
 )
-from manyheads.text.tokenizer import EOS
+from manyheads.text.tokens.tokenizer import EOS
 
 from model.makers import random_ids, shaken
 from tasks.makers import TOKENIZERS, make_model

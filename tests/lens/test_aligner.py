@@ -9,7 +9,7 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.aligner import choose_aligner, fit_aligner, occlusion_links, split_words
-from manyheads.lens.encoded_examples import encode_examples
+from manyheads.lens.traces.encoded_examples import encode_examples
 from manyheads.tasks.lens_examples import Example
 
 from lens.makers import task_of

@@ -1,8 +1,8 @@
 import pytest
 
-from manyheads.lens.display_units import make_side, sides_of
+from manyheads.lens.traces.display_units import make_side, sides_of
 from manyheads.tasks import ModelInput
-from manyheads.text.tokenizer import BOS, EOS, Token, Tokenizer, TokenizerSettings
+from manyheads.text.tokens.tokenizer import BOS, EOS, Token, Tokenizer, TokenizerSettings
 
 TEXT = "我爱水课。 Cats sleep."
 

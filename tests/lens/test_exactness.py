@@ -12,13 +12,13 @@ from torch import Tensor
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import AttentionTrace, Trace, trace, trace_input
-from manyheads.lens.recorder import Recorder
-from manyheads.lens.trace import run_fused
+from manyheads.lens.traces.recorder import Recorder
+from manyheads.lens.traces.tracing import run_fused
 from manyheads.model import MultiHeadAttention, Transformer
 from manyheads.model.masks import View
 from manyheads.model.score_forms import DotForm
 from manyheads.tasks import GenerativeTask, ModelInput, Task
-from manyheads.text.tokenizer import EOS, PAD, Token
+from manyheads.text.tokens.tokenizer import EOS, PAD, Token
 
 from lens.makers import ANSWER, MODELS, TEXTS, WRITERS, task_of
 from model.makers import relative_difference

@@ -7,7 +7,7 @@ import torch
 
 from manyheads.errors import LensError
 from manyheads.lens import Head, trace
-from manyheads.lens.head_maps import THUMBNAIL, decode_map, encode_map, head_maps
+from manyheads.lens.traces.head_maps import THUMBNAIL, decode_map, encode_map, head_maps
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 
@@ -43,7 +43,7 @@ def test_bytes_keep_the_mass_of_long_rows() -> None:
 @pytest.mark.parametrize("is_short", [True, False])
 @pytest.mark.parametrize("kind", ["weights", "norms"])
 def test_deflated_bytes_hold_the_map(kind: str, is_short: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manyheads.lens.head_maps._MAX_EXACT", 10_000 if is_short else 0)
+    monkeypatch.setattr("manyheads.lens.traces.head_maps._MAX_EXACT", 10_000 if is_short else 0)
     task = task_of("classify")
     model_input = task.model_input(TEXTS["classify"])
     recorded, maps = trace(task, TEXTS["classify"]), head_maps(task.model, model_input)
@@ -61,7 +61,7 @@ def test_deflated_bytes_hold_the_map(kind: str, is_short: bool, monkeypatch: pyt
 
 @pytest.mark.parametrize(("n_queries", "n_keys"), [(1, 1), (5, 40), (100, 33), (512, 512)])
 def test_thumbnails_show_the_largest_weight_of_each_block(n_queries: int, n_keys: int) -> None:
-    from manyheads.lens.head_maps import _attention_maps
+    from manyheads.lens.traces.head_maps import _attention_maps
 
     weights = torch.zeros(2, n_queries, n_keys)
     weights[:, :, 0] = 0.75

@@ -21,12 +21,13 @@ from matplotlib.font_manager import FontEntry
 from PIL import Image
 
 from manyheads.errors import LensError
-from manyheads.lens import Trace, plain_figures, trace
-from manyheads.lens.display_units import UnitName, sides_of
-from manyheads.lens.head_maps import head_maps
-from manyheads.lens.head_pictures import draw_head, draw_overview
-from manyheads.lens.plain_figures import MISSING, SCALE, Sheet, open_sheet
-from manyheads.lens.unit_maps import UnitMap, make_unit_map, shown_units, sides_of_trace
+from manyheads.lens import Trace, trace
+from manyheads.lens.pictures import sheet
+from manyheads.lens.pictures.head_pictures import draw_head, draw_overview
+from manyheads.lens.pictures.sheet import MISSING, SCALE, Sheet, open_sheet
+from manyheads.lens.traces.display_units import UnitName, sides_of
+from manyheads.lens.traces.head_maps import head_maps
+from manyheads.lens.traces.unit_maps import UnitMap, make_unit_map, shown_units, sides_of_trace
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 
@@ -82,7 +83,7 @@ def test_bytes_do_not_depend_on_the_process_or_its_style() -> None:
         "import sys, hashlib, matplotlib as m; sys.path.insert(0, 'tests'); m.rcParams['axes.facecolor'] = 'black'\n"
         "m.rcParams['text.usetex'] = True\n"
         "from lens.makers import task_of; from manyheads.lens import trace\n"
-        "from manyheads.lens.head_pictures import draw_head\n"
+        "from manyheads.lens.pictures.head_pictures import draw_head\n"
         "t = trace(task_of('seq2seq'), 'the cat sat', 'the dog ran')\n"
         "for form in ('svg', 'png', 'pdf'):\n"
         "    print(hashlib.sha256(draw_head(t, 'decoder.1.cross/2', format=form)).hexdigest())"
@@ -225,10 +226,10 @@ def no_system_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def use_system_fonts(monkeypatch: pytest.MonkeyPatch, files: list[str]) -> None:
     """Make these the only fonts of the machine."""
-    packaged = [one for one in plain_figures.fontManager.ttflist if one.fname.startswith(mpl.get_data_path())]
-    monkeypatch.setattr(plain_figures.fontManager, "ttflist", packaged)
-    monkeypatch.setattr(plain_figures, "findSystemFonts", lambda: files)
-    monkeypatch.setattr(plain_figures, "_system_fonts", plain_figures._system_fonts.__wrapped__)
+    packaged = [one for one in sheet.fontManager.ttflist if one.fname.startswith(mpl.get_data_path())]
+    monkeypatch.setattr(sheet.fontManager, "ttflist", packaged)
+    monkeypatch.setattr(sheet, "findSystemFonts", lambda: files)
+    monkeypatch.setattr(sheet, "_system_fonts", sheet._system_fonts.__wrapped__)
 
 
 @pytest.mark.usefixtures("no_system_fonts")
@@ -254,7 +255,7 @@ def test_bytes_do_not_depend_on_the_fonts_of_the_machine(monkeypatch: pytest.Mon
     serif = str(Path(mpl.get_data_path(), "fonts", "ttf", "DejaVuSerif.ttf"))
     use_system_fonts(monkeypatch, [serif])
     decoys = [FontEntry(fname=serif, name=name) for name in ("DejaVu Sans", "Noto Sans SC", "Arial")]
-    monkeypatch.setattr(plain_figures.fontManager, "ttflist", [*decoys, *plain_figures.fontManager.ttflist])
+    monkeypatch.setattr(sheet.fontManager, "ttflist", [*decoys, *sheet.fontManager.ttflist])
     assert [draw_head(recorded, "encoder.0.self/0", format=form, language="zh") for form in STARTS] == own
 
 
@@ -323,7 +324,7 @@ def test_missing_characters_are_named_in_one_warning(
     assert MISSING in written
     assert "한" not in written
     caplog.clear()
-    monkeypatch.setattr(plain_figures, "_chinese_font", lambda: None)
+    monkeypatch.setattr(sheet, "_chinese_font", lambda: None)
     draw_head(trace(task_of("classify"), "the 猫"), "encoder.0.self/0", format="png", language="zh")
     (record,) = caplog.records
     assert "pip install --force-reinstall 'zhplot<2'" in record.getMessage()

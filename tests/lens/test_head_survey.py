@@ -13,15 +13,15 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import Head, heads_of, trace_input
-from manyheads.lens.encoded_examples import encode_examples
-from manyheads.lens.examples import sample_examples, with_targets
-from manyheads.lens.head_examples import STRATA, HeadExample, measure_strengths, stratified_examples
-from manyheads.lens.head_survey import head_effect, survey_heads
 from manyheads.lens.importance import ablate, gradient_importance
-from manyheads.lens.roles import make_report
-from manyheads.lens.row_sample import open_sample, valid_rows
-from manyheads.lens.similarity import compare_heads
-from manyheads.lens.statistic_names import statistic_names
+from manyheads.lens.roles.head_examples import STRATA, HeadExample, measure_strengths, stratified_examples
+from manyheads.lens.roles.head_survey import head_effect, survey_heads
+from manyheads.lens.roles.role_assignment import make_report
+from manyheads.lens.roles.role_names import statistic_name
+from manyheads.lens.roles.similarity import compare_heads
+from manyheads.lens.scored_rows import open_sample, valid_rows
+from manyheads.lens.traces.encoded_examples import encode_examples
+from manyheads.lens.traces.examples import sample_examples, with_targets
 from manyheads.run import Recipe
 from manyheads.settings import to_table
 from manyheads.tasks import TASKS
@@ -197,7 +197,7 @@ def test_given_examples_are_enough_for_all_but_importance(untrained: Bundle) -> 
     bundle = unreadable(untrained)
     survey = survey_heads(bundle, examples=sample_examples(untrained, N_TEXTS))
     assert survey.state == "ready"
-    assert survey.message is not None and survey.message.en.startswith("The validation data of this bundle cannot be")
+    assert survey.message is not None and str(survey.message).startswith("The validation data of this bundle cannot be")
     assert all(head.importance is None and "importance" not in head.values for head in survey.heads)
     table = survey.to_json()
     assert "importance" not in {measure["id"] for measure in table["measures"]}
@@ -207,14 +207,16 @@ def test_given_examples_are_enough_for_all_but_importance(untrained: Bundle) -> 
 def test_texts_that_are_too_long(untrained: Bundle) -> None:
     survey = survey_heads(untrained, examples=[Example((plain_text("cat " * 99), plain_text("猫")))])
     assert survey.message is not None
-    assert survey.message.en.startswith("There is no text to observe heads on: every text is empty, or longer than the")
+    assert str(survey.message).startswith(
+        "There is no text to observe heads on: every text is empty, or longer than the"
+    )
 
 
 def test_survey_can_be_stopped(untrained: Bundle) -> None:
     shares: list[float] = []
     survey = survey_heads(untrained, N_TEXTS, progress=shares.append, should_stop=lambda: len(shares) > 5)
     assert (survey.state, len(shares)) == ("failed", 6)
-    assert survey.message is not None and survey.message.en == "The computation was stopped."
+    assert survey.message is not None and str(survey.message) == "The computation was stopped."
     assert not untrained.task.model.is_gated and not untrained.task.module.training
 
 
@@ -239,9 +241,9 @@ def test_unknown_heads_are_refused(untrained: Bundle) -> None:
 
 @pytest.mark.parametrize("name", ["offset-2", "align norms read", "subject>", "bos", "nsubj<", "aer"])
 def test_statistics_have_names_in_both_languages(name: str) -> None:
-    names = statistic_names(name)
-    assert names.en.isascii() or "−" in names.en or "→" in names.en
-    assert any("\u4e00" <= character <= "\u9fff" for character in names.zh)
+    names = statistic_name(name).by_language()
+    assert names["en"].isascii() or "−" in names["en"] or "→" in names["en"]
+    assert any("\u4e00" <= character <= "\u9fff" for character in names["zh"])
 
 
 def test_a_bundle_without_data_in_its_recipe_has_no_survey() -> None:

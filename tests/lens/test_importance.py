@@ -17,7 +17,7 @@ from manyheads.lens.importance import (
     sum_of_single,
     whole_attentions,
 )
-from manyheads.lens.row_sample import open_sample, valid_rows
+from manyheads.lens.scored_rows import open_sample, valid_rows
 from manyheads.metrics import Change
 from manyheads.tasks import (
     Classify,

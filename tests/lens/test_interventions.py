@@ -11,8 +11,8 @@ from manyheads.bundle import Bundle
 from manyheads.errors import LensError
 from manyheads.lens import Head, ablation_gates, heads_of
 from manyheads.lens.aligner import choose_aligner
-from manyheads.lens.answered_input import answer_text, write_answer
 from manyheads.lens.interventions import ablate_text, contrast_heads, text_importance
+from manyheads.lens.traces.answered_text import answer_text, write_answer
 from manyheads.model import gated
 from manyheads.tasks import Task
 
@@ -105,7 +105,7 @@ def test_the_model_is_left_as_it_was_after_an_error(monkeypatch: pytest.MonkeyPa
         assert set(outer.values()) == {None}
     for function in (lambda: text_importance(task, model_input), lambda: contrast_heads(task, model_input, 0, 7)):
         with monkeypatch.context() as patch:
-            patch.setattr("manyheads.tasks.written_lens.WriterProbe._hidden", fail_when_gated(task))
+            patch.setattr("manyheads.tasks.lens_output.WriterProbe._hidden", fail_when_gated(task))
             with pytest.raises(RuntimeError, match="stop"):
                 function()
         assert is_untouched(task)
@@ -113,7 +113,7 @@ def test_the_model_is_left_as_it_was_after_an_error(monkeypatch: pytest.MonkeyPa
 
 
 def fail_when_gated(task: Task):
-    from manyheads.tasks.written_lens import WriterProbe
+    from manyheads.tasks.lens_output import WriterProbe
 
     original = WriterProbe._hidden
 

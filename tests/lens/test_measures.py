@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from manyheads.corpora import Relation
-from manyheads.lens.encoded_examples import EncodedExample, TokenPositions, pool_to_words, word_shares
-from manyheads.lens.measures import (
+from manyheads.lens.roles.measures import (
     Counts,
     aligned_maps,
     argmax_links,
@@ -17,9 +16,10 @@ from manyheads.lens.measures import (
     offset_maps,
     uniform_map,
 )
-from manyheads.lens.similarity import js_divergence
+from manyheads.lens.roles.similarity import js_divergence
+from manyheads.lens.traces.encoded_examples import EncodedExample, TokenPositions, pool_to_words, word_shares
 from manyheads.tasks.lens_examples import Example, plain_text
-from manyheads.text.tokenizer import BOS, EOS
+from manyheads.text.tokens.tokenizer import BOS, EOS
 
 
 def positions(ids: list[int], relations: tuple[Relation, ...] = (), rare: tuple[int, ...] = ()) -> TokenPositions:

@@ -6,14 +6,14 @@ import torch
 
 from manyheads.corpora import Relation
 from manyheads.errors import LensError
-from manyheads.lens.encoded_examples import EncodedExample, Floats, encode_examples
-from manyheads.lens.head_counts import HeadCounts, collect_counts, count_heads, for_each_map, tabulate
-from manyheads.lens.measures import offset_maps, uniform_map
-from manyheads.lens.roles import UNKNOWN, HeadReport, Statistic, as_displayed, assign_roles, make_report
+from manyheads.lens.roles.head_counts import HeadCounts, collect_counts, count_heads, for_each_map, tabulate
+from manyheads.lens.roles.measures import offset_maps, uniform_map
+from manyheads.lens.roles.role_assignment import UNKNOWN, HeadReport, Statistic, as_displayed, assign_roles, make_report
+from manyheads.lens.traces.encoded_examples import EncodedExample, Floats, encode_examples
 from manyheads.model import Tap
 from manyheads.tasks import Task
 from manyheads.tasks.lens_examples import Example, plain_text
-from manyheads.text.tokenizer import BOS
+from manyheads.text.tokens.tokenizer import BOS
 
 from lens.makers import task_of
 from lens.test_measures import positions

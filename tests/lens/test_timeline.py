@@ -9,9 +9,9 @@ import pytest
 
 from manyheads.errors import LensError
 from manyheads.language import using
-from manyheads.lens.pictures import draw_heads, draw_timeline
-from manyheads.lens.roles import UNKNOWN, HeadReport, Role, RoleCard, Statistic
-from manyheads.lens.timeline import TimelineEntry, iterate_timeline
+from manyheads.lens.pictures.role_pictures import draw_heads, draw_timeline
+from manyheads.lens.roles.role_assignment import UNKNOWN, HeadReport, Role, RoleCard, Statistic
+from manyheads.lens.roles.timeline import TimelineEntry, iterate_timeline
 from manyheads.run import Recipe, run
 
 TRAIN = {"steps": 6, "batch_tokens": 500, "warmup": 2, "validate_every": 3, "save_every": 2, "average_snapshots": 1}

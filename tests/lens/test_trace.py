@@ -37,7 +37,7 @@ def test_every_head_of_every_task_is_traced(kind: str) -> None:
 
 
 def test_docstring_example(untrained: Bundle) -> None:
-    result = doctest.testmod(import_module("manyheads.lens.trace"), extraglobs={"bundle": untrained})
+    result = doctest.testmod(import_module("manyheads.lens.traces.tracing"), extraglobs={"bundle": untrained})
     assert result.attempted > 5
     assert result.failed == 0
 

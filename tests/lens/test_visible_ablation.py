@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from manyheads.api import OpenBundle
+from manyheads.api import InspectableBundle
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import Head, find_heads
-from manyheads.lens.examples import sample_examples
+from manyheads.lens.traces.examples import sample_examples
 from manyheads.lens.visible_ablation import (
     VisibleAblation,
     _WordCounts,
@@ -61,7 +61,7 @@ def bundle(untrained: Bundle) -> Iterator[Bundle]:
 def test_what_is_found_is_what_the_model_answers(bundle: Bundle) -> None:
     found = find_visible_ablation(bundle)
     assert found is not None
-    whole = OpenBundle(**{name: getattr(bundle, name) for name in bundle.__dataclass_fields__})
+    whole = InspectableBundle(**{name: getattr(bundle, name) for name in bundle.__dataclass_fields__})
     assert whole.predict([found.text]) == [found.answer]
     assert whole.ablate([found.head]).predict([found.text]) == [found.without]
     assert found.answer != found.without
@@ -73,7 +73,7 @@ def test_what_is_found_is_what_the_model_answers(bundle: Bundle) -> None:
 def test_no_head_changes_an_answer(untrained: Bundle) -> None:
     idle = with_idle_heads(untrained)
     assert find_visible_ablation(idle) is None
-    whole = OpenBundle(task=idle.task, decode=idle.decode, recipe=idle.recipe)
+    whole = InspectableBundle(task=idle.task, decode=idle.decode, recipe=idle.recipe)
     with pytest.raises(LensError, match=r"No single head changes an answer\. .*heads importance"):
         whole.visible_ablation()
 
@@ -141,6 +141,8 @@ def test_clear_changes_rank_first_then_missing_words_then_small_changes() -> Non
 
 def test_texts_with_unseen_words_or_a_low_confidence_are_left_out(untrained: Bundle) -> None:
     class Stub:
+        mask_text = ""
+
         def predict(self, texts: list[str], settings: DecodeSettings) -> list[object]:
             return [type("Answer", (), {"is_low_confidence": "odd" in text})() for text in texts]
 

@@ -28,7 +28,7 @@ from manyheads.metrics.bootstrap import (
     sum_resamples,
     weightings,
 )
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 REFERENCES = [f"那只猫昨天吃了{number}条鱼。" for number in range(40)]
 HYPOTHESES = [text if index % 3 else text.replace("昨天", "") for index, text in enumerate(REFERENCES)]

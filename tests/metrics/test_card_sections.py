@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from manyheads.messages import Message
 from manyheads.metrics import (
     Answers,
     Card,
@@ -26,9 +27,9 @@ from manyheads.metrics.card_sections import (
     Generations,
     LabelTable,
     Note,
-    shorten,
+    truncate,
 )
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 
 def cards() -> dict[str, Card]:
@@ -64,7 +65,7 @@ def test_sections_survive_json(kind: str) -> None:
 
 
 def _plain(value: object) -> object:
-    return _without_probability(vars(value))
+    return value.by_language() if isinstance(value, Message) else _without_probability(vars(value))
 
 
 def _without_probability(fields: dict[str, object]) -> dict[str, object]:
@@ -87,7 +88,7 @@ def test_records_without_sections(record: object) -> None:
 
 @pytest.mark.parametrize(("text", "shown"), [("", ""), ("四个汉字", "四个汉字"), ("five!", "five…")])
 def test_only_longer_texts_are_shortened(text: str, shown: str) -> None:
-    assert shorten(text, 4) == shown
+    assert truncate(text, 4) == shown
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_invalid_confusion_matrices_are_not_read(labels: list[str], counts: list
 
 def figures_of(card: Card) -> dict[str, tuple[float, float | None]]:
     [figures] = [section for section in card.sections() if isinstance(section, Figures)]
-    return {figure.name.en: (figure.value, figure.total) for figure in figures.figures}
+    return {str(figure.name): (figure.value, figure.total) for figure in figures.figures}
 
 
 def test_sections_of_translations() -> None:
@@ -118,17 +119,17 @@ def test_sections_of_translations() -> None:
         (2, "c", "", ""),
         (3, "d", "z", "z"),
     ]
-    assert [note.text.en for note in notes if isinstance(note, Note)] == [
+    assert [str(note.text) for note in notes if isinstance(note, Note)] == [
         "1 translation cut off at the maximum length.",
         "2 sources too long for the model, scored as empty translations.",
-        "1 reference empty: any translation of them is wrong.",
+        "1 reference empty: any translation of it is wrong.",
     ]
 
 
 def test_notes_only_about_what_occurs() -> None:
     card = translation_card(Answers(["a"], ["x"], ["x"], n_cut_off=0, n_too_long=0), "en")
     assert not any(isinstance(section, Note) for section in card.sections())
-    assert figures_of(card)["sentences"] == (1, None)
+    assert figures_of(card)["number of sentences"] == (1, None)
     assert figures_of(card)["cut off"] == (0, 1)
 
 
@@ -141,11 +142,11 @@ def test_sections_of_labels() -> None:
     ]
     assert isinstance(confusion, Confusion)
     assert isinstance(table, LabelTable)
-    assert figures_of(card) == {"texts": (3, None), "without an answer": (1, 3)}
+    assert figures_of(card) == {"number of texts": (3, None), "without an answer": (1, 3)}
     assert len(notes) == 1  # "z" is not in the training data
     perfect = label_card(["a"], [("x",)], [("x",)], np.array([[0.9, 0.1]]), ["x", "y"], n_resamples=5)
     assert [type(section) for section in perfect.sections()] == [Confusion, LabelTable, Figures]
-    assert figures_of(perfect) == {"texts": (1, None)}
+    assert figures_of(perfect) == {"number of texts": (1, None)}
 
 
 def test_sections_of_spans_and_language_models() -> None:
@@ -156,6 +157,10 @@ def test_sections_of_spans_and_language_models() -> None:
         Figures,
         Note,
     ]
-    assert figures_of(cards()["spans"]) == {"sentences": (1, None), "spans": (1, None), "predicted spans": (1, None)}
+    assert figures_of(cards()["spans"]) == {
+        "number of sentences": (1, None),
+        "spans": (1, None),
+        "predicted spans": (1, None),
+    }
     assert [type(section) for section in cards()["language"].sections()] == [Generations, Figures]
     assert list(figures_of(cards()["language"])) == ["tokens", "characters", "words", "bytes"]

@@ -50,7 +50,7 @@ def test_a_precision_that_cannot_be_reached() -> None:
 
 def test_certainty_is_never_well_known() -> None:
     choice = choose_threshold(decisions([(0.9, True)] * 5000), 100.0)
-    assert next(choice.notes()).en == "5,000 correct answers do not show that there are no errors elsewhere."
+    assert str(next(choice.notes())) == "5,000 correct answers do not show that there are no errors elsewhere."
 
 
 def test_a_threshold_can_be_typed() -> None:

@@ -8,7 +8,7 @@ import pytest
 from manyheads.errors import RecipeError
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model import size as model_size
-from manyheads.model.size import count_parameters, machine_memory, refuse_too_large
+from manyheads.model.size import machine_memory, parameters_by_part, refuse_too_large
 
 from model.makers import choices, product_of, small
 
@@ -29,7 +29,7 @@ def test_the_count_is_that_of_the_built_model() -> None:
     wrong = [
         settings
         for settings in VARIANTS
-        if sum(count_parameters(settings).values()) != Transformer(settings).n_parameters
+        if sum(parameters_by_part(settings).values()) != Transformer(settings).n_parameters
     ]
     assert len(VARIANTS) > 60
     assert wrong == []
@@ -60,7 +60,7 @@ def test_a_model_larger_than_the_memory_is_refused_before_it_is_built(monkeypatc
     settings = ModelSettings(vocab_size=300, width=1024)
     with pytest.raises(RecipeError) as caught:
         Transformer(settings)
-    n_parameters = sum(count_parameters(settings).values())
+    n_parameters = sum(parameters_by_part(settings).values())
     assert str(caught.value) == (
         f"model.width = 1024 makes a model of {n_parameters:,} parameters, which need {4 * n_parameters / 1e9:.1f} GB "
         "of memory; this machine has 0.0 GB. Use a smaller one."

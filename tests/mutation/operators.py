@@ -189,7 +189,7 @@ class _Changes(ast.NodeVisitor):
     def visit_Return(self, node: ast.Return) -> None:
         if node.value is not None and self.returns_bool:
             self.negate(node.value)
-        elif node.value is not None:
+        elif node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
             self.replace(node, "return None")
         self.generic_visit(node)
 

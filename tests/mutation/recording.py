@@ -38,12 +38,12 @@ _STARTUP = "import coverage\ncoverage.process_startup()\n"
 
 def recorded() -> dict[str, Any]:
     """The table; test files that changed, or that run a source file which changed, are run first."""
-    now, table = digests(), _read()
+    now, table = digests(), read_table()
     stale = [name for name in now if name.startswith("tests/") and _is_stale(name, now, table)]
     if stale:
         sys.stderr.write(f"Recording which lines {len(stale)} test files run (half an hour for all).\n")
         subprocess.run([sys.executable, "-m", "mutation.recording", *stale], cwd=REPOSITORY, check=True)
-    return _read()
+    return read_table()
 
 
 def _is_stale(name: str, now: dict[str, str], table: dict[str, Any]) -> bool:
@@ -51,7 +51,8 @@ def _is_stale(name: str, now: dict[str, str], table: dict[str, Any]) -> bool:
     return name not in table or any(now.get(file) != digest for file, digest in table[name]["digests"].items())
 
 
-def _read() -> dict[str, Any]:
+def read_table() -> dict[str, Any]:
+    """The table as it was recorded."""
     if not _TABLE.exists():
         return {}
     return dict(json.loads(_TABLE.read_text(encoding="utf-8")))
@@ -104,7 +105,10 @@ def _entry(folder: Path, now: dict[str, str], name: str) -> dict[str, Any]:
     in_processes: dict[str, set[int]] = {}
     for file in folder.glob("processes.*"):
         data = coverage.CoverageData(basename=str(file))
-        data.read()
+        try:
+            data.read()
+        except coverage.exceptions.DataError:  # of a process that was killed while it wrote
+            continue
         for source in data.measured_files():
             in_processes.setdefault(source, set()).update(data.lines(source) or [])
     for source, lines in in_processes.items():  # every process that imports a file runs its other lines
@@ -127,7 +131,7 @@ def _lines_in_functions(source: bytes) -> set[int]:
 
 
 def _record(items: dict[str, Any]) -> None:
-    now, table, shared = digests(), _read(), shared_folder()
+    now, table, shared = digests(), read_table(), shared_folder()
     startup = Path(tempfile.mkdtemp(prefix="mutant-startup-"))
     (startup / "sitecustomize.py").write_text(_STARTUP, encoding="utf-8")
     for name in sys.argv[1:]:

@@ -43,37 +43,46 @@ from mutation.forks import (
     test_files,
 )
 from mutation.operators import Mutant, find_mutants
-from mutation.recording import recorded
+from mutation.recording import read_table, recorded
 
 _RESULTS = FOLDER / "results.jsonl"
 _EXPLAINED = REPOSITORY / "benchmarks" / "mutants.md"  # contains the name of each survivor that is explained
 _MAX_SECONDS = 60.0  # of tests per mutant, as recorded
+_MAX_PACKAGE_SECONDS = 10.0  # of tests that only run other files of its package
 _MAX_BYTES = 6 << 30  # of memory per mutant
 _TIMEOUTS = (-signal.SIGALRM, -signal.SIGXCPU, -signal.SIGKILL)
 _PASSED, _FAILED, _NOT_REPLACED = 0, 1, 99  # exit codes of a fork
+_NOT_COLLECTED = (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)  # of a new process that cannot import tests
 
 
-def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
+def choose_tests(mutant: Mutant, table: dict[str, Any], max_seconds: float = _MAX_SECONDS) -> list[str]:
     """The tests that run the changed line: those of its own test file first, then the fastest first.
 
-    After them come the tests of files that run the line in a process of their own.
+    After them come the tests of files that run the line in a process of their own. Lines outside of functions run at
+    import: every test that runs a function of the file may notice the change, and then those of its package, which
+    are the only ones for a file of constants.
     """
     source = str(mutant.path.relative_to(REPOSITORY))
-    own = f"/test_{mutant.path.stem}.py"
-    ranked: list[tuple[bool, bool, float, str]] = []
+    own, package = f"/test_{mutant.path.stem}.py", f"src/manyheads/{package_of(mutant)}/"
+    ranked: list[tuple[int, bool, float, str]] = []
     for file, entry in table.items():
         by_line = {int(line): tests for line, tests in entry["lines"].get(source, {}).items()}
         in_processes = set(entry["in_processes"].get(source, []))
-        # Lines outside of functions run at import: every test that runs a function of the file may notice the change.
         lines = set(mutant.lines) if mutant.function else {*by_line, *in_processes}
         exact = {test for line in lines for test in by_line.get(line, [])}
+        others: set[str] = set()
+        if not mutant.function:
+            runs = [found for name, found in entry["lines"].items() if name.startswith(package)]
+            others = {test for found in runs for tests in found.values() for test in tests}
         for test, seconds in entry["seconds"].items():
-            if test in exact or lines & in_processes:
-                ranked.append((test not in exact, not file.endswith(own), seconds, test))
-    chosen, total = [], 0.0
-    for _, _, seconds, test in sorted(ranked):
-        total += seconds
-        if total <= _MAX_SECONDS or not chosen:
+            if test in exact or lines & in_processes or test in others:
+                rank = 0 if test in exact else 1 if lines & in_processes else 2
+                ranked.append((rank, not file.endswith(own), seconds, test))
+    chosen: list[str] = []
+    totals = [0.0, 0.0]  # of tests that run the file, and of the others
+    for rank, _, seconds, test in sorted(ranked):
+        totals[rank == 2] += seconds
+        if totals[rank == 2] <= (min(max_seconds, _MAX_PACKAGE_SECONDS) if rank == 2 else max_seconds) or not chosen:
             chosen.append(test)
     return chosen
 
@@ -81,12 +90,12 @@ def choose_tests(mutant: Mutant, table: dict[str, Any]) -> list[str]:
 class Mutation:
     """Runs each mutant in a fork of this process, which has imported everything and collected all tests."""
 
-    def __init__(self, mutants: list[Mutant], table: dict[str, Any]) -> None:
-        self.mutants, self.table = mutants, table
+    def __init__(self, mutants: list[Mutant], table: dict[str, Any], max_seconds: float = _MAX_SECONDS) -> None:
+        self.mutants, self.table, self.max_seconds = mutants, table, max_seconds
         self.functions: dict[tuple[str, str], list[FunctionType]] = defaultdict(list)
         self.items: dict[str, Any] = {}
         self.shared = shared_folder()
-        self.checked: set[str] = set()  # tests that failed on a mutant and passed on the unchanged code afterwards
+        self.checked: set[str] = set()  # tests that passed on the unchanged code after a failure on a mutant
         self.unreliable: set[str] = set()  # tests that failed on both
 
     def run(self, items: dict[str, Any]) -> None:
@@ -107,22 +116,26 @@ class Mutation:
             row = {"mutant": mutant.name, "outcome": outcome, "by": by, "tests": n_tests, "seconds": seconds}
             with _RESULTS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            sys.stderr.write(f"{outcome:8}  {mutant.name}\n")
+            sys.stderr.write(f"{outcome:8}  {_shortened(mutant.name)}\n")
 
     def outcome(self, mutant: Mutant) -> tuple[str, str, int]:
         """What became of a mutant, the test that failed, and the number of tests chosen for it."""
         while True:
-            tests = [test for test in choose_tests(mutant, self.table) if test in self.items.keys() - self.unreliable]
+            chosen = choose_tests(mutant, self.table, self.max_seconds)
+            tests = [test for test in chosen if test in self.items.keys() - self.unreliable]
             if not tests:
-                return "survived", "", 0
+                return "undecided" if chosen else "survived", "", 0
             code, failed = self.run_changed(mutant, tests)
             if code == _PASSED:
                 return "survived", "", len(tests)
             if code in _TIMEOUTS:  # nothing is learned if the unchanged code takes as long
                 is_slow = self.run_unchanged(tests) in _TIMEOUTS
                 return "undecided" if is_slow else "timeout", "", len(tests)
-            if failed in self.checked or self.run_unchanged([failed] if failed else tests) == _PASSED:
-                self.checked |= {failed} - {""}
+            if code in _NOT_COLLECTED:  # this process has collected them with the unchanged code
+                return "killed", "", len(tests)
+            suspects = [test for test in ([failed] if failed else tests) if test not in self.checked]
+            if not suspects or self.run_unchanged(suspects) == _PASSED:
+                self.checked.update(suspects)
                 return "killed", failed, len(tests)
             if not failed:
                 return "undecided", "", len(tests)
@@ -197,18 +210,28 @@ def _changed_source(mutant: Mutant, folder: Path) -> Path:
 
 def _run_new_process(tests: Sequence[str], folder: Path, environment: dict[str, str]) -> int:
     """Run tests in a new process, which imports the changed source."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-x", *OPTIONS, *tests],
-        env=os.environ | environment,
-        cwd=REPOSITORY,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        preexec_fn=_limit,
-    )
-    status = process.wait()
+    output = folder / "output"
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-x", "-rfE", *OPTIONS, *tests],
+            env=os.environ | environment,
+            cwd=REPOSITORY,
+            stdout=stream,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_limit,
+        )
+        status = process.wait()
     end_group(process.pid)
+    (folder / "failed").write_text(_failed_test(output.read_text("utf-8", "replace"), tests), encoding="utf-8")
     return status
+
+
+def _failed_test(output: str, tests: Sequence[str]) -> str:
+    """The test that pytest's summary names as failed, or ""; ids of tests may contain spaces."""
+    lines = [line.partition(" ")[2] for line in output.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    found = [test for line in lines for test in tests if line == test or line.startswith(f"{test} - ")]
+    return max(found, key=len, default="")
 
 
 def _limit() -> None:
@@ -252,6 +275,11 @@ def in_sample_order(mutants: Sequence[Mutant], seed: str) -> list[Mutant]:
     return [by_package[package][rank] for rank, package in ranks]
 
 
+def _shortened(name: str) -> str:
+    """The name for the screen; the definition of an experiment has some thousand characters."""
+    return name if len(name) <= 300 else f"{name[:200]} … {name[-90:]}"
+
+
 def report(mutants: Sequence[Mutant]) -> None:
     """Write how many mutants were noticed, per package, and every survivor."""
     outcomes, explanations = _results(), _EXPLAINED.read_text(encoding="utf-8")
@@ -261,7 +289,7 @@ def report(mutants: Sequence[Mutant]) -> None:
         if outcome == "survived":
             is_explained = f"`{mutant.name}`" in explanations
             outcome = "explained" if is_explained else "survived"
-            sys.stdout.write(f"{outcome:9}  {mutant.name}  (line {mutant.lines[0]})\n")
+            sys.stdout.write(f"{outcome:9}  {_shortened(mutant.name)}  (line {mutant.lines[0]})\n")
         if outcome is not None:
             counts[package_of(mutant)][outcome] += 1
     sys.stdout.write("\n| package | run | noticed | of them by a timeout | survivors explained | not explained |\n")
@@ -281,6 +309,8 @@ def main() -> None:
     parser.add_argument("--module", default="", help="only files whose path starts with this, such as decode/sampling")
     parser.add_argument("--survivors", action="store_true", help="run the survivors again")
     parser.add_argument("--report", action="store_true", help="run nothing, report what has a result")
+    parser.add_argument("--recorded", action="store_true", help="record nothing, run the tests of recorded files only")
+    parser.add_argument("--seconds", type=float, default=_MAX_SECONDS, help="of tests per mutant, as recorded")
     chosen = parser.parse_args()
     os.chdir(REPOSITORY)
     FOLDER.mkdir(parents=True, exist_ok=True)
@@ -293,8 +323,9 @@ def main() -> None:
     if todo and not chosen.report:
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(FOLDER / "hypothesis")
         os.environ.setdefault("MANYHEADS_NATIVE_LIBRARY", _native_library())
-        mutation = Mutation(todo, recorded())
-        pytest.main([*OPTIONS, *map(str, test_files())], plugins=[Collected(mutation.run)])
+        table = read_table() if chosen.recorded else recorded()
+        files = [str(file) for file in test_files() if str(file.relative_to(REPOSITORY)) in table]
+        pytest.main([*OPTIONS, *files], plugins=[Collected(Mutation(todo, table, chosen.seconds).run)])
     report(mutants)
 
 

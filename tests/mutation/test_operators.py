@@ -32,6 +32,7 @@ def mutants_of(tmp_path: Path, code: str) -> list[Mutant]:
         ("if a == 'é':\n    raise E(1)", ["if (a != 'é'):\n    raise E(1)", "if a == 'é':\n    pass"]),
         ("for a in b:\n    break", ["for a in b:\n    continue"]),
         ("def f() -> int:\n    return a", ["def f() -> int:\n    return None"]),
+        ("def f() -> int:\n    return None", []),
         ("def f() -> bool:\n    return a", ["def f() -> bool:\n    return (not a)"]),
         ("def f(a=1): ...", ["def f(a=2): ..."]),
     ],

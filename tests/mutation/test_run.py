@@ -11,9 +11,9 @@ import pytest
 
 from mutation.forks import SOURCE, run_forked, source_files
 from mutation.operators import Mutant, find_mutants
-from mutation.run import _changed_source, choose_tests, in_sample_order, package_of
+from mutation.run import _changed_source, _failed_test, choose_tests, in_sample_order, package_of
 
-QUEUE = SOURCE / "serve" / "problems.py"
+QUEUE = SOURCE / "serve" / "service" / "problems.py"
 
 
 def mutant_at(line: int, function: str = "f", path: Path = QUEUE) -> Mutant:
@@ -25,7 +25,7 @@ def entry(**changes: Any) -> dict[str, Any]:
 
 
 def table() -> dict[str, Any]:
-    source = "src/manyheads/serve/problems.py"
+    source = "src/manyheads/serve/service/problems.py"
     return {
         "tests/a/test_other.py": entry(
             seconds={"tests/a/test_other.py::slow": 9.0, "tests/a/test_other.py::fast": 1.0},
@@ -49,6 +49,10 @@ def test_choose_tests_the_line_come_first_then_those_of_processes_up_to_a_minute
         "tests/a/test_other.py::slow",
         "tests/serve/test_process.py::a",
     ]
+    assert choose_tests(mutant_at(3), table(), max_seconds=6.0) == [
+        "tests/serve/test_problems.py::own",
+        "tests/a/test_other.py::fast",
+    ]
     assert choose_tests(mutant_at(4), table()) == ["tests/serve/test_problems.py::not"]
     assert choose_tests(mutant_at(5), table()) == []
 
@@ -57,6 +61,17 @@ def test_a_change_outside_of_functions_gets_the_choose_tests_the_whole_file() ->
     found = choose_tests(mutant_at(1, function=""), table())
     assert found[0] == "tests/serve/test_problems.py::not"
     assert len(found) == 5
+
+
+def test_a_file_of_constants_gets_the_tests_of_its_package() -> None:
+    settings = mutant_at(1, function="", path=SOURCE / "serve" / "service" / "settings.py")
+    assert choose_tests(settings, table()) == [
+        "tests/serve/test_problems.py::not",
+        "tests/a/test_other.py::fast",
+        "tests/serve/test_problems.py::own",
+    ]  # the slow one would be beyond ten seconds
+    assert choose_tests(mutant_at(1, path=SOURCE / "serve" / "service" / "settings.py"), table()) == []
+    assert choose_tests(mutant_at(1, function="", path=SOURCE / "bulk" / "line_shards.py"), table()) == []
 
 
 def test_the_sample_takes_from_each_package_in_turn_and_grows_without_reordering() -> None:
@@ -82,6 +97,13 @@ def test_processes_import_the_changed_file_and_all_others(tmp_path: Path, file: 
         [sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(source)}, capture_output=True, text=True
     )
     assert done.stdout.strip() == str(source / "manyheads" / "storage.py")
+
+
+def test_the_failed_test_is_found_in_the_summary() -> None:
+    tests = ["tests/a.py::f[x]", "tests/a.py::f[x - y]", "tests/a.py::g"]
+    assert _failed_test("..F\nFAILED tests/a.py::f[x - y] - assert 1 == 2\n1 failed", tests) == "tests/a.py::f[x - y]"
+    assert _failed_test("ERROR tests/a.py::g\n", tests) == "tests/a.py::g"
+    assert _failed_test("ERROR tests/a.py - TypeError: f()\n", tests) == ""
 
 
 def test_a_fork_reports_how_it_ended_and_has_its_own_environment(tmp_path: Path) -> None:

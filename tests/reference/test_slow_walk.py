@@ -11,7 +11,7 @@ import pytest
 
 from manyheads.cli import main
 from manyheads.cli.walk import json_of
-from manyheads.lens import Walk, walk
+from manyheads.walks import Walk, walk
 
 from lens.makers import MODELS, TEXTS, task_of
 from reference.slow_walk import Pair, steps, toy_model

@@ -15,10 +15,10 @@ from manyheads.errors import RecipeError
 from manyheads.metrics import Card, GenerationSample, card_record, label_card, language_card, span_card
 from manyheads.report import Reporter, follow, write_report
 from manyheads.report.curves import bucket_starts, downsample
-from manyheads.report.history import Steps, number
+from manyheads.report.history import Steps, read_number
 from manyheads.report.page_filters import compare_texts, format_duration
 from manyheads.run import Finished, Recipe, Validated, delete_run, run
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 Table = Callable[..., dict[str, object]]
 
@@ -146,7 +146,7 @@ def test_finished_run(tmp_path: Path) -> None:
     assert "nrefs:1|tok:13a" in shown
     assert "cut off 被截断 7 (7.0 %)" in shown
     assert "Mind the gap. 注意。" in shown
-    assert "Examples: worst (1) 例：最差的（1） a b expected 参考答案 c" in shown
+    assert "Examples: worst (1) 示例：最差的（1） a b expected 参考答案 c" in shown
     assert '<li value="3">' in page
     assert "source_language" in shown
     assert "data-reload=" not in page
@@ -384,7 +384,7 @@ def test_parts_that_the_expected_answer_lacks_are_marked(
 
 
 def test_durations() -> None:
-    assert [format_duration(seconds).en for seconds in (36, 600, 7500, math.nan)] == [
+    assert [str(format_duration(seconds)) for seconds in (36, 600, 7500, math.nan)] == [
         "36 s",
         "10 min",
         "2 h 05 min",
@@ -417,9 +417,9 @@ def test_failure_to_write_does_not_stop_training(tmp_path: Path, recipe_table: T
 
 
 def test_numbers_beyond_every_float_are_left_out() -> None:
-    assert number(2**62) == 2.0**62
-    assert math.isnan(number(10**400))
-    assert math.isnan(number(True))
+    assert read_number(2**62) == 2.0**62
+    assert math.isnan(read_number(10**400))
+    assert math.isnan(read_number(True))
 
 
 def test_rows_dropped_from_validation_are_reported(tmp_path: Path) -> None:

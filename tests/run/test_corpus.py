@@ -94,6 +94,10 @@ def test_columns_apply_to_files_that_have_columns(tmp_path: Path) -> None:
     pairs, _ = stored(Corpus(data, seed=1), tmp_path / "stored")
     assert pairs[0] == ("one 0", "eins 0")
     assert list(Corpus(data, seed=1).valid()) == [("x", "x")]
+    own = MixSettings(files=data.train, source_column="de", target_column="id")
+    for skip_bad_lines in (False, True):
+        rows = list(Corpus(data, seed=1).read(own, skip_bad_lines=skip_bad_lines))
+        assert rows[:2] == [("eins 0", "0"), ("eins 1", "1")]  # the columns of a corpus come before those of [data]
 
 
 def test_mix_records_counts_and_boundaries_of_each_corpus(tmp_path: Path) -> None:

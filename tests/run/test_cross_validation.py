@@ -84,8 +84,22 @@ def test_bad_input(recipe_table: Table) -> None:
         DataSettings(train=("a.tsv",), folds=2)
     with pytest.raises(RecipeError, match=r"data.fold and data.test are both given. Choose one"):
         DataSettings(train=("a.tsv",), folds=2, fold=1, test=("b.tsv",))
-    with pytest.raises(RecipeError, match="Cross-validation needs rows of your own"):
-        fold_recipes(Recipe.from_table(recipe_table()), 5)
+    with pytest.raises(RecipeError, match="Set both"):
+        DataSettings(train=("a.tsv",), fold=1)
+    with pytest.raises(RecipeError, match=r"data.fold and data.builtin are both given. Choose one"):
+        DataSettings(builtin="en", folds=2, fold=1)
+    documents = {"data": {"train": ["a.txt"]}, "task": {"kind": "language"}}
+    for table in (recipe_table(), documents):
+        with pytest.raises(RecipeError, match="Cross-validation needs rows of your own"):
+            fold_recipes(Recipe.from_table(table), 5)
+
+
+def test_a_fold_takes_the_place_of_the_test_set() -> None:
+    recipe = Recipe.from_table({"data": {"train": ["a.tsv"], "test": ["b.tsv"]}, "task": {"kind": "classify"}})
+    data = [one.data for one in fold_recipes(recipe, 3)]
+    assert [(one.train, one.test, one.folds, one.fold) for one in data] == [
+        (("a.tsv",), (), 3, fold) for fold in (1, 2, 3)
+    ]
 
 
 def test_more_folds_than_rows_are_refused_by_the_first_fold(recipe_file: Path) -> None:

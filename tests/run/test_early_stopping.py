@@ -8,7 +8,7 @@ import pytest
 from manyheads.errors import RecipeError
 from manyheads.run import Event, Finished, Interrupted, Recipe, RecipeChanged, StoppedEarly, Validated, run
 from manyheads.tasks.seq2seq import seq2seq_task as seq2seq
-from manyheads.train import Step
+from manyheads.training import Step
 
 Table = Callable[..., dict[str, object]]
 TRAIN = {

@@ -8,10 +8,10 @@ import pytest
 from manyheads.errors import DataError, RecipeError
 from manyheads.run import Interrupted, Prepared, RunFolder, follow_run, read_recipe, run
 from manyheads.run.follower import refuse_start
-from manyheads.train import ProcessGroup
+from manyheads.training import ProcessGroup
 
 from faults.running import differences, outcome, write_recipe
-from train.ranks import run_ranks
+from training.ranks import run_ranks
 
 SET = ["train.steps=4", "train.validate_every=4"]
 

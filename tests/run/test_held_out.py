@@ -6,11 +6,13 @@ from collections import Counter
 from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from manyheads.run import Corpus, DataSettings
 from manyheads.run.held_out import hold_out, hold_out_by_label
 from manyheads.tasks import ClassifySettings, TagSettings
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 
 def labeled(**counts: int) -> list[Row]:
@@ -87,3 +89,14 @@ def test_many_sets_of_labels_take_linear_time() -> None:
     started = time.process_time()
     assert hold_out_by_label(rows, label_of) == {}
     assert time.process_time() - started < 5  # 30 s if each step adds up all quotas
+
+
+@given(
+    st.lists(st.sets(st.sampled_from("abcdef"), min_size=1, max_size=3), min_size=1, max_size=24),
+    st.sampled_from([None, 0.1, 0.3, 0.5]),
+)
+def test_no_label_loses_its_last_training_row(sets: list[set[str]], fraction: float | None) -> None:
+    rows: list[Row] = [(f"text {number}", "|".join(sorted(labels))) for number, labels in enumerate(sets)]
+    held_out = hold_out_by_label(rows, lambda row: tuple(row[1].split("|")), fraction)
+    kept = {label for row in rows if row not in held_out for label in row[1].split("|")}
+    assert kept == set().union(*sets)

@@ -10,7 +10,7 @@ from manyheads import corpora
 from manyheads.errors import CheckpointError, DataError, RecipeError, TrainingError
 from manyheads.run import Finished, Interrupted, Recipe, RecipeChanged, Saved, Validated, delete_run, run
 from manyheads.storage import locked
-from manyheads.train import Step
+from manyheads.training import Step
 
 Table = Callable[..., dict[str, object]]
 TRAIN = {"steps": 9, "validate_every": 4, "save_every": 3, "warmup": 2, "batch_tokens": 200, "learning_rate": 0.01}

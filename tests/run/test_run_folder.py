@@ -36,6 +36,16 @@ def test_log_yields_only_new_entries_the_second_time(tmp_path: Path) -> None:
     assert log.n_unreadable == 0
 
 
+def test_log_that_is_longer_than_what_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.run.run_folder._CHUNK", 30)
+    append(tmp_path, b"".join(b'{"event": "Saved", "step": %d}\n' % step for step in range(20)) + b'{"event"')
+    log = RunFolder(tmp_path).log()
+    assert [entry["step"] for entry in log] == list(range(20))
+    append(tmp_path, b': "Saved", "step": 20}\n')
+    assert [entry["step"] for entry in log] == [20]
+    assert log.n_unreadable == 0
+
+
 def test_entry_after_a_truncated_one_on_the_same_line_is_read(tmp_path: Path) -> None:
     append(tmp_path, b'{"event": "Step", "st{"event": "Step", "step": 7}\n')
     assert list(RunFolder(tmp_path).log()) == [{"event": "Step", "step": 7}]

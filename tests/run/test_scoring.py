@@ -30,7 +30,7 @@ from manyheads.run import (
     uses_of,
 )
 from manyheads.tasks import Classify
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 from test_bundle import reseal
 
 Table = Callable[..., dict[str, object]]
@@ -157,14 +157,17 @@ def test_mark_changes_the_scores_and_nothing_else() -> None:
 
 def test_notes_in_both_languages() -> None:
     few, used = score_notes(12, ["stopping", "calibration"])
-    assert few == ("n = 12: so few that the interval says little.", "n = 12：样本太少，区间参考价值有限。")
-    assert used.en == (
+    assert few.by_language() == {
+        "en": "n = 12: so few that the interval says little.",
+        "zh": "n = 12：样本太少，区间参考价值有限。",
+    }
+    assert str(used) == (
         "The set was also used to choose the checkpoint and to calibrate the probabilities: its scores are optimistic."
     )
-    assert used.zh == "这个集合还用于选择检查点和校准概率，得分偏乐观。"
+    assert used.by_language()["zh"] == "这个集合还用于选择检查点和校准概率，得分偏乐观。"
     (tuned,) = score_notes(100, ["decoding"])
-    assert tuned.en == "The set was also used to choose the length penalty: its scores are optimistic."
-    assert tuned.zh == "这个集合还用于选择长度惩罚，得分偏乐观。"
+    assert str(tuned) == "The set was also used to choose the length penalty: its scores are optimistic."
+    assert tuned.by_language()["zh"] == "这个集合还用于选择长度惩罚，得分偏乐观。"
     assert list(score_notes(30, [])) == list(score_notes(None, ["unknown"])) == []
 
 

@@ -12,7 +12,7 @@ import pytest
 from manyheads.bundle import Bundle
 from manyheads.run import Event, Finished, Interrupted, Recipe, StopRequest, Validated, read_recipe, run
 from manyheads.tasks import Seq2Seq
-from manyheads.train import Checkpoints, Step
+from manyheads.training import Checkpoints, Step
 
 from faults.running import write_recipe
 

@@ -72,7 +72,9 @@ def test_a_process_that_is_lost_but_has_not_ended_is_named(silent: int, monkeypa
 
 
 def test_an_error_of_rank_0_is_not_repeated_and_not_restarted() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     assert outcome("sys.exit(1) if rank == 0 else time.sleep(60)") == (1, [])
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 def test_rank_0_reports_the_error_of_another_process() -> None:

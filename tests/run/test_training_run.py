@@ -23,7 +23,7 @@ from manyheads.run import (
     run,
 )
 from manyheads.tasks.seq2seq import seq2seq_task as seq2seq
-from manyheads.train import Step
+from manyheads.training import Step
 
 Table = Callable[..., dict[str, object]]
 

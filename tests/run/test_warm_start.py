@@ -11,7 +11,7 @@ from manyheads.errors import BundleError, RecipeError
 from manyheads.model import ModelSettings, Transformer
 from manyheads.run import Finished, Prepared, read_recipe, run
 from manyheads.run.warm_start import freeze, warm_start
-from manyheads.text.seen_words import SeenWords
+from manyheads.text.tokens.seen_words import SeenWords
 
 SIZES = {"vocab_size": 50, "width": 16, "n_heads": 2, "feed_forward_width": 32, "n_encoder_layers": 2}
 TABLE = """

@@ -13,7 +13,7 @@ import pytest
 from filelock import FileLock
 from playwright.sync_api import Browser
 
-from manyheads.serve.head_jobs import HeadJobs
+from manyheads.serve.lens_page.head_jobs import HeadJobs
 
 from serve.lens_pages import LensPage, finish_jobs, new_context, serving
 from serve.playground_pages import PlayPage

@@ -10,31 +10,35 @@ import uvicorn
 from fastapi import APIRouter, FastAPI
 from starlette.testclient import TestClient
 
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.service import Service
-from manyheads.serve.settings import ServeSettings
-from manyheads.serve.work import ServedBundle, Work
+from manyheads.answer.request import AnswerRequest
+from manyheads.serve.service.bundle_description import BundleDescription
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.settings import ServeSettings
 
 SECONDS = 15
 
 
-def translator(source: str, target: str, name: str = "", **changes: Any) -> ServedBundle:
+def translator(source: str, target: str, name: str = "", **changes: Any) -> BundleDescription:
     languages = {"purpose": "translation", "languages": (source, target), "decode": {"method": "beam", "beam": 4}}
-    return ServedBundle(name or f"{source}-{target}", "seq2seq", "0123456789ab", 1_700_000_000, **(languages | changes))
+    name = name or f"{source}-{target}"
+    return BundleDescription(name, "seq2seq", "0123456789ab", 1_700_000_000, **(languages | changes))
 
 
-def writer(name: str = "poems") -> ServedBundle:
-    return ServedBundle(name, "language", "ba9876543210", 1_700_000_001, purpose="", languages=("zh",))
+def writer(name: str = "poems") -> BundleDescription:
+    return BundleDescription(
+        name, "language", "ba9876543210", 1_700_000_001, "continuation", purpose="", languages=("zh",)
+    )
 
 
 class FakeService:
     """Translates by reversing the text, and continues a prompt with the words of its decoding settings."""
 
-    def __init__(self, *bundles: ServedBundle, **settings: Any) -> None:
+    def __init__(self, *bundles: BundleDescription, **settings: Any) -> None:
         self.bundles = {bundle.name: bundle for bundle in bundles}
         self.settings = ServeSettings(**settings)
         self.is_ready = True
-        self.asked: list[Work] = []
+        self.asked: list[AnswerRequest] = []
         self.error: ProblemError | None = None  # raised by the next calls
         self.error_in_stream: Exception | None = None  # raised after the first part
         self.n_open_streams = 0
@@ -43,14 +47,14 @@ class FakeService:
     def service(self) -> Service:
         return cast(Service, self)
 
-    async def predict(self, request: Work) -> list[dict[str, Any]]:
+    async def predict(self, request: AnswerRequest) -> list[dict[str, Any]]:
         self._ask(request)
         await asyncio.sleep(0)
         task = self.bundles[request.bundle].task
         answer = _continued if task == "language" else _reversed
         return [answer(text, request) for text in request.texts]
 
-    async def stream(self, request: Work) -> AsyncIterator[dict[str, Any]]:
+    async def stream(self, request: AnswerRequest) -> AsyncIterator[dict[str, Any]]:
         self._ask(request)
         self.n_open_streams += 1
         try:
@@ -63,14 +67,14 @@ class FakeService:
         finally:
             self.n_open_streams -= 1
 
-    def _ask(self, request: Work) -> None:
+    def _ask(self, request: AnswerRequest) -> None:
         self.asked.append(request)
         if self.error is not None:
             raise self.error
 
 
-def _continued(text: str, request: Work) -> dict[str, Any]:
-    decode = request.decode
+def _continued(text: str, request: AnswerRequest) -> dict[str, Any]:
+    decode = request.options.decode
     texts = [f"{decode['method']} {number} end" for number in range(decode["n_best"])]
     finished = decode["max_new_tokens"] > 3
     return {
@@ -82,9 +86,9 @@ def _continued(text: str, request: Work) -> dict[str, Any]:
     }
 
 
-def _reversed(text: str, request: Work) -> dict[str, Any]:
+def _reversed(text: str, request: AnswerRequest) -> dict[str, Any]:
     """The reversed text and variants of it; the third candidate is the same as the first."""
-    n_best, answer = request.decode.get("n_best", 1), text[::-1]
+    n_best, answer = request.options.decode.get("n_best", 1), text[::-1]
     candidates = [answer if number in (0, 2) else f"{answer} {number}" for number in range(n_best)]
     return {"answer": answer, "candidates": [{"text": one} for one in candidates]}
 

@@ -90,7 +90,7 @@ class FakeWorkers:
         return self.started[-1]
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("manyheads.serve.worker_pool._context", lambda: self)
+        monkeypatch.setattr("manyheads.serve.service.worker_pool._context", lambda: self)
 
     def sent(self, kind: str) -> list[Message]:
         """All messages of a kind that workers have received."""

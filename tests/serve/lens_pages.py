@@ -16,11 +16,11 @@ import uvicorn
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 from starlette.applications import Starlette
 
-from manyheads.lens.head_survey import survey_heads
-from manyheads.serve.head_jobs import HeadJobs
-from manyheads.serve.lens_app import make_app
-from manyheads.serve.lens_session import LensSession
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.lens.roles.head_survey import survey_heads
+from manyheads.serve.lens_page.head_jobs import HeadJobs
+from manyheads.serve.lens_page.lens_app import make_app
+from manyheads.serve.lens_page.lens_model import LensModel
+from manyheads.serve.lens_page.lens_session import LensSession
 
 N_SURVEYED = 30  # texts; hundreds in use
 SECONDS = 90  # to wait for something on a very busy machine
@@ -30,7 +30,7 @@ expect.set_options(timeout=SECONDS * 1000)
 @contextmanager
 def serving(*bundles: Path, session: LensSession | None = None, jobs: list[HeadJobs] | None = None) -> Iterator[str]:
     """Serve the page of one or two bundles, or of a session, and yield its address. Its jobs are added to `jobs`."""
-    session = session or LensSession([OpenedBundle.open(path, id) for path, id in zip(bundles, "ab", strict=False)])
+    session = session or LensSession([LensModel.open(path, id) for path, id in zip(bundles, "ab", strict=False)])
     with background_jobs(jobs) as app_of:
         config = uvicorn.Config(app_of(session), port=0, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
@@ -58,8 +58,8 @@ def background_jobs(made: list[HeadJobs] | None = None) -> Iterator[Callable[[Le
 
     before = set(threading.enumerate())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("manyheads.serve.lens_app.HeadJobs", recorded)
-        patch.setattr("manyheads.serve.head_jobs.survey_heads", partial(survey_heads, n_texts=N_SURVEYED))
+        patch.setattr("manyheads.serve.lens_page.lens_app.HeadJobs", recorded)
+        patch.setattr("manyheads.serve.lens_page.head_jobs.survey_heads", partial(survey_heads, n_texts=N_SURVEYED))
         yield make_app
     workers = [one for one in threading.enumerate() if one.name == "lens-jobs" and one not in before]
     for jobs in made:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import ServeError
-from manyheads.serve.access import Access, read_keys
-from manyheads.serve.problems import ProblemError
+from manyheads.serve.service.access import Access, read_keys
+from manyheads.serve.service.problems import ProblemError
 
 KEY, OTHER = "k" * 16, "o" * 20
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.serve.background_jobs import BackgroundJobs, Job
+from manyheads.serve.lens_page.background_jobs import BackgroundJobs, Job
 
 
 def _wait(job: Job) -> None:

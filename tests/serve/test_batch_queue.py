@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from manyheads.serve.batch_queue import BatchQueue, QueuedText
-from manyheads.serve.problems import ProblemError
+from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
+from manyheads.serve.service.problems import ProblemError
 
 from own_thread import in_own_thread
 
@@ -29,14 +29,14 @@ def queue(**limits: float) -> BatchQueue:
 
 
 def text(
-    length: int = 1, how: str = "a", deadline: float = 10.0, client: str = "", seconds: float = 0.01
+    length: int = 1, key: str = "a", deadline: float = 10.0, client: str = "", seconds: float = 0.01
 ) -> QueuedText:
     answer = asyncio.get_running_loop().create_future()
-    return QueuedText(how, "x" * length, deadline, answer, client, seconds=seconds)
+    return QueuedText(key, "x" * length, deadline, answer, client, seconds=seconds)
 
 
-def many(count: int, client: str = "", seconds: float = 0.01, how: str = "a") -> list[QueuedText]:
-    return [text(client=client, seconds=seconds, how=how) for _ in range(count)]
+def many(count: int, client: str = "", seconds: float = 0.01, key: str = "a") -> list[QueuedText]:
+    return [text(client=client, seconds=seconds, key=key) for _ in range(count)]
 
 
 def clients(batch: list[QueuedText]) -> str:
@@ -57,7 +57,7 @@ async def test_a_batch_has_the_oldest_text_and_those_of_similar_length() -> None
 @in_loop
 async def test_kinds_are_not_mixed_and_take_turns() -> None:
     waiting = queue(batch_texts=2)
-    a, b = many(4, how="a"), many(2, how="b")
+    a, b = many(4, key="a"), many(2, key="b")
     waiting.add(a, 0)
     waiting.add(b, 0)
     assert [waiting.take(0) for _ in range(3)] == [a[:2], b, a[2:]]
@@ -93,8 +93,8 @@ async def test_a_client_with_many_texts_does_not_delay_others() -> None:
 @in_loop
 async def test_clients_take_turns_when_their_texts_are_not_of_the_same_kind() -> None:
     waiting = queue(batch_texts=2)
-    waiting.add(many(10, "a", how="a"), 0)
-    waiting.add(many(2, "b", how="b"), 0)
+    waiting.add(many(10, "a", key="a"), 0)
+    waiting.add(many(2, "b", key="b"), 0)
     assert [clients(waiting.take(0)) for _ in range(4)] == ["a", "b", "a", "b"]
 
 
@@ -145,11 +145,11 @@ async def test_long_texts_are_taken_one_by_one_and_only_when_asked_for() -> None
 async def test_the_time_of_long_texts_counts_among_long_texts() -> None:
     waiting = queue(batch_texts=1)
     waiting.add(many(20, "a"), 0)
-    waiting.add(many(20, "b", seconds=1.0, how="b"), 0)
+    waiting.add(many(20, "b", seconds=1.0, key="b"), 0)
     for _ in range(19):
         waiting.take(0, is_long=True)
     waiting.add([text(client="c")], 0)
-    waiting.add([text(client="a", seconds=1.0, how="b", deadline=1000)], 0)
+    waiting.add([text(client="a", seconds=1.0, key="b", deadline=1000)], 0)
     assert "c" in clients([waiting.take(0)[0] for _ in range(2)])
     assert clients(waiting.take(0, is_long=True)) == "a"
     assert clients(waiting.take(0, is_long=True)) == "b"
@@ -246,7 +246,7 @@ async def test_texts_that_nobody_waits_for_make_room() -> None:
 @in_loop
 async def test_retries_come_first_and_always_fit() -> None:
     waiting = queue(max_texts=2, batch_texts=1)
-    first, retried = [text(5), text(5)], [text(5, how="b") for _ in range(3)]
+    first, retried = [text(5), text(5)], [text(5, key="b") for _ in range(3)]
     waiting.add(first, 0)
     waiting.add(retried, 0, is_retry=True)
     assert waiting.take(0) == retried[-1:]

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
-from manyheads.serve.body_route import BodyRoute
+from manyheads.serve.service.body_route import BodyRoute
 
 
 class Given(BaseModel):

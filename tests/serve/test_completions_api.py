@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from manyheads.serve.completions_api import completions_router
-from manyheads.serve.problems import ProblemError
+from manyheads.serve.service.completions_api import completions_router
+from manyheads.serve.service.problems import ProblemError
 
 from serve.fake_service import FakeService, client_of, translator, writer
 
@@ -53,13 +53,13 @@ def test_a_completion_has_the_shape_of_openai(client: TestClient) -> None:
 def test_parameters_become_decoding_settings(client: TestClient, service: FakeService) -> None:
     complete(client, prompt="a", max_tokens=7, temperature=0.5, top_p=0.9, n=2, stop=["x", "y"], seed=2**31 + 5)
     complete(client, prompt="a", temperature=None, top_p=None, n=None, stop="x", max_tokens=None, seed=-1)
-    assert [dict(work.decode) for work in service.asked] == [
+    assert [dict(request.options.decode) for request in service.asked] == [
         {
-            "max_new_tokens": 7, "method": "sample", "temperature": 0.5, "top_p": 0.9, "n_best": 2, "stop": ["x", "y"],
+            "max_new_tokens": 7, "method": "sample", "temperature": 0.5, "top_p": 0.9, "n_best": 2, "stop": ("x", "y"),
             "seed": 5,
         },
         {
-            "max_new_tokens": 16, "method": "sample", "temperature": 1.0, "top_p": 1.0, "n_best": 1, "stop": ["x"],
+            "max_new_tokens": 16, "method": "sample", "temperature": 1.0, "top_p": 1.0, "n_best": 1, "stop": ("x",),
             "seed": 2**31 - 1,
         },
     ]  # fmt: skip
@@ -68,14 +68,14 @@ def test_parameters_become_decoding_settings(client: TestClient, service: FakeSe
 def test_without_a_seed_every_request_has_another(client: TestClient, service: FakeService) -> None:
     for _ in range(3):
         complete(client, prompt="a")
-    assert len({work.decode["seed"] for work in service.asked}) == 3
+    assert len({request.options.decode["seed"] for request in service.asked}) == 3
 
 
 @pytest.mark.parametrize("parameter", [{"temperature": 0}, {"top_p": 0}])
 def test_temperature_0_is_greedy(client: TestClient, service: FakeService, parameter: dict[str, int]) -> None:
     answer = complete(client, prompt="a", n=2, **parameter)
     assert [one["text"] for one in answer["choices"]] == ["greedy 0 end"] * 2
-    assert service.asked[0].decode == {"max_new_tokens": 16, "method": "greedy", "n_best": 1, "stop": []}
+    assert service.asked[0].options.decode == {"max_new_tokens": 16, "method": "greedy", "n_best": 1, "stop": ()}
 
 
 def test_choices_of_several_prompts_are_numbered_through(client: TestClient) -> None:
@@ -105,7 +105,7 @@ def test_a_stream_has_the_same_text_in_parts(client: TestClient, service: FakeSe
     assert [one["choices"][0]["finish_reason"] for one in found] == [None, None, None, "stop"]
     assert len({one["id"] for one in found}) == 1
     assert all(one["object"] == "text_completion" and "usage" not in one for one in found)
-    assert service.asked[0].decode["seed"] == 3
+    assert service.asked[0].options.decode["seed"] == 3
     assert service.n_open_streams == 0
 
 
@@ -116,7 +116,7 @@ def test_a_stream_of_several_prompts_and_completions(client: TestClient, service
         assert one["usage"] is None
         texts[one["choices"][0]["index"]] += one["choices"][0]["text"]
     assert texts == dict(enumerate(["p sample 0 end", "p sample 0 end", "q sample 0 end", "q sample 0 end"]))
-    assert [work.decode["seed"] for work in service.asked] == [2**31 - 1, 0, 2**31 - 1, 0]
+    assert [request.options.decode["seed"] for request in service.asked] == [2**31 - 1, 0, 2**31 - 1, 0]
     assert found[-1]["choices"] == []
     assert found[-1]["usage"] == {"prompt_tokens": 2, "completion_tokens": 12, "total_tokens": 14}
 
@@ -228,3 +228,12 @@ def test_a_server_without_language_bundles_says_so() -> None:
     client = client_of(completions_router(FakeService(translator("en", "zh")).service))
     assert client.get("/v1/models").json()["data"] == []
     assert "no language bundle" in complete(client, 404)["error"]["message"]
+
+
+def test_a_stream_has_at_most_as_many_completions_as_streams_are_allowed(service: FakeService) -> None:
+    limited = FakeService(writer("poems"), max_streams=6)
+    client = client_of(completions_router(limited.service))
+    assert len({one["choices"][0]["index"] for one in events(client, prompt=["a", "b"], n=3)}) == 6
+    error = complete(client, 400, prompt=["a", "b"], n=4, stream=True)["error"]
+    assert error["message"] == "A stream of 8 completions: at most 6 are allowed."
+    assert len(complete(client, prompt=["a", "b"], n=4)["choices"]) == 8

@@ -1,10 +1,13 @@
 import json
 
 import pytest
+from fastapi import APIRouter
 
-from manyheads.serve.error_shapes import error_response
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.request_bodies import multipart_field
+from manyheads.serve.service.error_shapes import ShapedRoute, error_response
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.request_bodies import multipart_field
+
+from serve.fake_service import client_of
 
 
 @pytest.mark.parametrize("path", ["/translate", "/detect", "/languages", "/frontend/settings", "/health"])
@@ -66,3 +69,24 @@ BODY = (
 )
 def test_one_field_of_a_multipart_form(body: bytes, kind: str, expected: str | None) -> None:
     assert multipart_field(body, kind, "api_key") == expected
+
+
+def test_a_field_beyond_the_thousandth_is_not_searched_for() -> None:
+    """The key is looked for before anybody is known: a hostile form must not take long."""
+    other = b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\nhi\r\n'
+    for n_others, expected in ((900, "secret"), (1100, None)):
+        body = other * n_others + BODY.removeprefix(other) % b"secret"
+        assert multipart_field(body, "multipart/form-data; boundary=x", "api_key") == expected
+
+
+def test_a_parameter_of_the_address_that_is_not_valid_has_the_shape_of_the_path() -> None:
+    router = APIRouter(route_class=ShapedRoute)
+
+    @router.get("/health")
+    async def health(number: int) -> int:
+        return number
+
+    client = client_of(router)
+    assert client.get("/health?number=3").json() == 3
+    answer = client.get("/health?number=three")
+    assert (answer.status_code, answer.json()) == (400, {"error": "The parameters of the address are not valid."})

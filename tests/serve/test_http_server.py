@@ -14,8 +14,8 @@ import uvicorn
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from manyheads.serve.http_server import _AT_ONCE, _protocol, _TimedSelector
-from manyheads.serve.settings import ServeSettings
+from manyheads.serve.service.http_server import _AT_ONCE, _protocol, _TimedSelector
+from manyheads.serve.service.settings import ServeSettings
 
 LARGE = b"x" * 20_000_000
 REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
@@ -55,7 +55,7 @@ def _wait(is_done: Callable[[], object]) -> None:
 
 
 def test_it_does_not_import_torch() -> None:
-    script = "import sys, manyheads.serve.http_server; sys.exit('torch' in sys.modules)"
+    script = "import sys, manyheads.serve.service.http_server; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 

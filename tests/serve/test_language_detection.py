@@ -3,8 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from manyheads.serve.language_detection import LanguageDetector
-from manyheads.serve.problems import ProblemError
+from manyheads.serve.service.language_detection import LanguageDetector
+from manyheads.serve.service.problems import ProblemError
 
 SENTENCES = {
     "en": ["Two young men are playing football.", "Where is the station?", "She has never seen snow before."],

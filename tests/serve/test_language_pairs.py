@@ -1,9 +1,9 @@
 import pytest
 
-from manyheads.serve.language_names import language_name
-from manyheads.serve.language_pairs import LanguagePairs
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.work import ServedBundle
+from manyheads.serve.service.bundle_description import BundleDescription
+from manyheads.serve.service.language_names import language_name
+from manyheads.serve.service.language_pairs import LanguagePairs
+from manyheads.serve.service.problems import ProblemError
 
 from serve.fake_service import translator, writer
 
@@ -52,7 +52,7 @@ def test_only_bundles_that_translate_between_two_languages_are_pairs() -> None:
         translator("en", "en", "same"),
         translator("en", "zh", "summaries", purpose="summary"),
         translator("en", "zh", "one", languages=("en",)),
-        ServedBundle("labels", "classify", "1", 1, languages=("en", "zh")),
+        BundleDescription("labels", "classify", "1", 1, "labels", languages=("en", "zh")),
     ]
     assert LanguagePairs.of(others).bundles == {}
 

@@ -11,11 +11,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from manyheads.bundle import Bundle
+from manyheads.language import Language
 from manyheads.lens import Head, heads_of, trace
-from manyheads.serve import lens_session
-from manyheads.serve.lens_app import make_app
-from manyheads.serve.lens_session import LensSession
-from manyheads.serve.opened_bundle import MAX_CHARACTERS, OpenedBundle
+from manyheads.serve.lens_page import lens_session
+from manyheads.serve.lens_page.lens_app import make_app
+from manyheads.serve.lens_page.lens_model import MAX_CHARACTERS, LensModel
+from manyheads.serve.lens_page.lens_session import LensSession
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 
@@ -27,7 +28,7 @@ def _bundle(kind: str) -> Bundle:
 
 @cache
 def _client(*kinds: str) -> TestClient:
-    bundles = [OpenedBundle(id, Path(kind), _bundle(kind)) for id, kind in zip("ab", kinds, strict=False)]
+    bundles = [LensModel(id, Path(kind), _bundle(kind)) for id, kind in zip("ab", kinds, strict=False)]
     return TestClient(make_app(LensSession(bundles)), base_url="http://127.0.0.1", raise_server_exceptions=True)
 
 
@@ -112,10 +113,44 @@ def test_pictures(form: str, start: bytes, view: str) -> None:
     assert f"decoder.0.cross.1.{view}.{form}" in answer.headers["content-disposition"]
 
 
+@pytest.mark.parametrize("language", ["en", "zh", None])
+def test_the_page_opens_in_the_language_of_the_command(language: Language | None) -> None:
+    session = LensSession([LensModel("a", Path("classify"), _bundle("classify"))])
+    client = TestClient(make_app(session, language=language), base_url="http://127.0.0.1")
+    traced = _post(client, "trace", text=TEXTS["classify"])
+    for path in ("/", f"/api/traces/{traced['id']}/page.html"):
+        start = client.get(path).text.partition("<head>")[0]
+        assert f'lang="{language or "en"}"' in start
+        assert ("data-language" in start) == (language is not None)  # otherwise the browser decides
+
+
+def test_what_is_asked_of_a_picture_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = _client("seq2seq")
+    traced = _post(client, "trace", text=TEXTS["seq2seq"])
+    drawn: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        "manyheads.serve.lens_page.lens_session.draw_head",
+        lambda maps, head, **given: (drawn.append(given), b"picture")[1],
+    )
+    path = f"/api/traces/{traced['id']}/picture/decoder.0.cross/1"
+    for query in ("", "?format=png&view=arcs&kind=norms&unit=words&mass=0.25&lang=zh"):
+        assert client.get(path + query).content == b"picture"
+    for given in drawn:
+        assert [len(side.tokens) for side in (given["sides"].source, given["sides"].target)] == [
+            len(traced["sides"][name]["tokens"]) for name in ("source", "target")
+        ]
+        del given["sides"]
+    first = {"format": "svg", "view": "matrix", "kind": "weights", "unit": "tokens", "mass": 0.6, "language": "en"}
+    assert drawn == [
+        first,
+        {"format": "png", "view": "arcs", "kind": "norms", "unit": "words", "mass": 0.25, "language": "zh"},
+    ]
+
+
 def test_an_evicted_text_is_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lens_session, "_MAX_TEXTS", 1)
     client = TestClient(
-        make_app(LensSession([OpenedBundle("a", Path("x"), _bundle("classify"))])), base_url="http://127.0.0.1"
+        make_app(LensSession([LensModel("a", Path("x"), _bundle("classify"))])), base_url="http://127.0.0.1"
     )
     first = _post(client, "trace", text="first text")
     _post(client, "trace", text="second text")
@@ -173,7 +208,7 @@ def test_an_encoder_takes_no_answer() -> None:
         (lambda c, i: c.get(f"/api/traces/{i}/picture/encoder.0.self/0?mass=nan"), 422, "is not a number from 0 to 1"),
         (lambda c, i: c.get("/api/heads?bundle=z"), 404, "There is no bundle"),
         (lambda c, i: c.get("/api/heads/encoder.0.self/99/effect"), 422, "has heads 0 to"),
-        (lambda c, i: c.get("/nothing.js"), 404, "There is no"),
+        (lambda c, i: c.get("/lens/nothing.js"), 404, "There is no"),
         (lambda c, i: c.get("/..%2f..%2fbundle.py"), 404, ""),
         (lambda c, i: c.get("/types.d.ts"), 404, ""),
         (lambda c, i: c.put("/api/trace", json={}), 405, ""),

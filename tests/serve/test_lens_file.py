@@ -10,10 +10,10 @@ import pytest
 
 from manyheads.bundle import Bundle
 from manyheads.lens import heads_of
-from manyheads.serve import lens_file
-from manyheads.serve.lens_file import lens_page, page_of
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page import lens_file
+from manyheads.serve.lens_page.lens_file import lens_page, page_of
+from manyheads.serve.lens_page.lens_model import LensModel
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
 
 from lens.makers import KINDS, SHORT, TEXTS, task_of
 
@@ -52,12 +52,12 @@ def test_the_page_loads_nothing() -> None:
     assert not re.findall(r"""(?:src|href)=["'](?!data:)""", page)
     assert "default-src 'none'" in page
     modules = _script(page, '<script type="importmap">')["imports"]
-    assert "lens/lens.js" in modules
+    assert {"lens/lens.js", "shared/dom.js"} <= set(modules)
     for url in modules.values():
         source = base64.b64decode(url.removeprefix("data:text/javascript;base64,")).decode()
-        specifiers = re.findall(r"""["'](\./[^"']+|lens/[^"']+)["']""", source)
-        types = ("/types.js", "/types.d.ts")  # imported in comments
-        assert [name for name in specifiers if name not in modules and not name.endswith(types)] == []
+        specifiers = re.findall(r"""["'](\.\.?/[^"']+|(?:lens|shared)/[^"']+)["']""", source)
+        # Types are imported in comments.
+        assert [name for name in specifiers if name not in modules and not name.endswith("types.js")] == []
 
 
 def test_text_cannot_end_a_script() -> None:
@@ -67,7 +67,7 @@ def test_text_cannot_end_a_script() -> None:
 
 
 def test_ablations_end_with_the_time() -> None:
-    session = LensSession([OpenedBundle("a", Path("x"), _bundle("seq2seq"))])
+    session = LensSession([LensModel("a", Path("x"), _bundle("seq2seq"))])
     traced = session.trace(TraceRequest("a", TEXTS["seq2seq"]))
     data = _data(page_of(session, [traced], seconds=0.0))
     assert len(data["ablations"][traced.view["id"]]) <= 1
@@ -87,7 +87,7 @@ def test_two_texts_and_a_survey() -> None:
 
 
 def test_a_saved_page_opens_in_its_state() -> None:
-    session = LensSession([OpenedBundle("a", Path("x"), _bundle("classify"))])
+    session = LensSession([LensModel("a", Path("x"), _bundle("classify"))])
     traced = session.trace(TraceRequest("a", TEXTS["classify"]))
     heads = ["encoder.1.self/0", "encoder.0.self/1"]
     state = urlencode({"text": TEXTS["classify"], "off": ",".join(heads), "find": '"><script>'})
@@ -98,6 +98,6 @@ def test_a_saved_page_opens_in_its_state() -> None:
 
 
 def test_unknown_heads_of_a_state_are_ignored() -> None:
-    session = LensSession([OpenedBundle("a", Path("x"), _bundle("classify"))])
+    session = LensSession([LensModel("a", Path("x"), _bundle("classify"))])
     traced = session.trace(TraceRequest("a", TEXTS["classify"]))
     assert _data(page_of(session, [traced], state="off=encoder.9.self/0"))["traces"]

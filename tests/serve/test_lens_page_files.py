@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from manyheads.serve.lens_file import page_of
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page.lens_file import page_of
+from manyheads.serve.lens_page.lens_model import LensModel
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
 
 from serve.conftest import TASKS, Open
 from serve.lens_pages import LensPage
@@ -25,7 +25,7 @@ def saved(trained: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Pat
 
     def write(task: str) -> Path:
         path = tmp_path / f"{task}.html"
-        session = LensSession([OpenedBundle.open(trained(task))])
+        session = LensSession([LensModel.open(trained(task))])
         path.write_text(page_of(session, [session.trace(TraceRequest("a", CAT))]), "utf-8")
         return path
 
@@ -53,6 +53,10 @@ def test_saved_pages_work_from_disk_and_say_what_is_missing_or_broken(
     page = opened.page
     for task in TASKS:
         expect_from_disk(opened, saved(task))
+    page.get_by_role("button", name="中文").click()  # the file has the texts of both languages
+    expect(page.get_by_role("heading", name="填词")).to_be_visible()
+    page.get_by_role("button", name="English").click()
+    expect(page.get_by_role("heading", name="Masked words")).to_be_visible()
     several = opened.hash_of(off="encoder.0.self/0,encoder.1.self/1,decoder.0.self/1")
     page.goto((tmp_path / "seq2seq.html").as_uri() + several)
     expect(page.get_by_text("Start manyheads lens with the bundle to compute it").first).to_be_visible()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-from manyheads.serve.lens_session import LensSession
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page.lens_model import LensModel
+from manyheads.serve.lens_page.lens_session import LensSession
 
 from lens.makers import TEXTS
 from serve.conftest import Open
@@ -20,7 +20,7 @@ EXAMPLES = {"en": "Texts of your corpus", "zh": "你的语料中的文本"}
 
 def test_pages_say_what_a_server_does_not_show(lens: Open, tmp_path: Path) -> None:
     bundle = make_bundles(tmp_path)["classify"]
-    opened = OpenedBundle.open_served(bundle, "reviews", share_examples=False)
+    opened = LensModel.open_served(bundle, "reviews", share_examples=False)
     with serving(session=LensSession([opened])) as address:
         for language in ("en", "zh"):
             tab = lens(address=address)

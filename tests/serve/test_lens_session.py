@@ -12,10 +12,10 @@ import pytest
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError
 from manyheads.lens.heads import Head
-from manyheads.serve import lens_session
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.opened_bundle import MAX_CHARACTERS, OpenedBundle
-from manyheads.serve.problems import ProblemError
+from manyheads.serve.lens_page import lens_session
+from manyheads.serve.lens_page.lens_model import MAX_CHARACTERS, LensModel
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
+from manyheads.serve.service.problems import ProblemError
 
 from lens.makers import SHORT, TEXTS, task_of
 
@@ -30,7 +30,7 @@ def bundle_of(kind: str) -> Bundle:
 
 
 def session_of(kind: str = "classify", folder: Path = Path("x"), secret: bytes = b"") -> LensSession:
-    return LensSession([OpenedBundle("a", folder, bundle_of(kind))], secret)
+    return LensSession([LensModel("a", folder, bundle_of(kind))], secret)
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_texts_of_visitors_are_not_suggested() -> None:
 
 
 def test_texts_of_the_command_line_are_suggested_first() -> None:
-    opened = OpenedBundle("a", Path("x"), bundle_of("classify"), texts=("mine", "mine", "also mine"))
+    opened = LensModel("a", Path("x"), bundle_of("classify"), texts=("mine", "mine", "also mine"))
     assert LensSession([opened]).describe()["bundles"][0]["examples"] == ["mine", "also mine"]
 
 
@@ -199,8 +199,8 @@ def test_a_text_of_as_many_tokens_as_the_lens_shows() -> None:
                 limited.trace(TraceRequest("a", TEXTS["classify"]))
 
 
-def _limited(opened: OpenedBundle, n_tokens: int) -> OpenedBundle:
-    class Limited(OpenedBundle):
+def _limited(opened: LensModel, n_tokens: int) -> LensModel:
+    class Limited(LensModel):
         max_tokens = n_tokens  # type: ignore[assignment]
 
     return Limited(opened.id, opened.path, opened.bundle)
@@ -217,7 +217,7 @@ def test_a_text_that_is_refused_is_not_kept() -> None:
 def test_a_deleted_folder_is_noted_and_the_copy_in_memory_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     bundle_of("classify").save(folder)
-    session = LensSession([OpenedBundle.open(folder)])
+    session = LensSession([LensModel.open(folder)])
     before = session.trace(TraceRequest("a", "the cat"))
     shutil.rmtree(folder)
     after = session.trace(TraceRequest("a", "the dog"))
@@ -248,7 +248,7 @@ def test_long_measurements_do_not_wait_for_the_model_of_the_page() -> None:
 
 
 def test_two_bundles_are_traced_by_their_own_models() -> None:
-    opened = [OpenedBundle(id, Path(kind), bundle_of(kind)) for id, kind in (("a", "classify"), ("b", "seq2seq"))]
+    opened = [LensModel(id, Path(kind), bundle_of(kind)) for id, kind in (("a", "classify"), ("b", "seq2seq"))]
     session = LensSession(opened)
     kinds = [session.trace(TraceRequest(id, "the cat")).view["output"]["task"] for id in "ab"]
     assert kinds == ["classify", "seq2seq"]
@@ -256,6 +256,6 @@ def test_two_bundles_are_traced_by_their_own_models() -> None:
 
 
 def test_a_bundle_on_a_server_has_the_name_it_is_served_by() -> None:
-    opened = OpenedBundle("a", Path("/home/owner/client/bundle"), bundle_of("classify"))
+    opened = LensModel("a", Path("/home/owner/client/bundle"), bundle_of("classify"))
     assert opened.name == "client"
     assert replace(opened, served_as="reviews").describe()["name"] == "reviews"

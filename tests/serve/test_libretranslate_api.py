@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from manyheads.serve.libretranslate_api import libretranslate_router
-from manyheads.serve.problems import ProblemError
+from manyheads.answer.request import AnswerOptions, AnswerRequest
+from manyheads.serve.service.libretranslate_api import libretranslate_router
+from manyheads.serve.service.problems import ProblemError
 
 from serve.fake_service import FakeService, client_of, translator, writer
 
@@ -32,17 +33,14 @@ def post(client: TestClient, path: str = "/translate", status: int = 200, **fiel
 def test_a_text_is_translated_by_the_bundle_of_its_pair(client: TestClient, service: FakeService) -> None:
     assert post(client, q="abc", source="en", target="de") == {"translatedText": "cba"}
     assert post(client, q="abc", source="zh-CN", target="en-US") == {"translatedText": "cba"}
-    assert [(work.bundle, work.texts, work.decode, work.options) for work in service.asked] == [
-        ("en-de", ("abc",), {}, {}),
-        ("zh-en", ("abc",), {}, {}),
-    ]
+    assert service.asked == [AnswerRequest("en-de", ("abc",)), AnswerRequest("zh-en", ("abc",))]
 
 
 def test_a_list_is_answered_by_lists(client: TestClient, service: FakeService) -> None:
     answer = post(client, q=["ab", "😀", "cd"], source="en", target="zh", alternatives=1)
     assert answer == {"translatedText": ["ba", "😀", "dc"], "alternatives": [["ba 1"], [], ["dc 1"]]}
-    (work,) = service.asked  # one call for all, without the text that has nothing to translate
-    assert work.texts == ("ab", "cd")
+    (request,) = service.asked  # one call for all, without the text that has nothing to translate
+    assert request.texts == ("ab", "cd")
     assert post(client, q=["ab"], source="en", target="zh") == {"translatedText": ["ba"]}
 
 
@@ -50,7 +48,7 @@ def test_alternatives_are_other_translations(client: TestClient, service: FakeSe
     answer = post(client, q="abc", source="en", target="zh", alternatives=3)
     assert answer == {"translatedText": "cba", "alternatives": ["cba 1", "cba 3"]}  # one candidate is the same
     post(client, q="abc", source="en", target="zh", alternatives=5)
-    assert [work.decode for work in service.asked] == [
+    assert [request.options.decode for request in service.asked] == [
         {"method": "beam", "beam": 4, "n_best": 4},
         {"method": "beam", "beam": 6, "n_best": 6},
     ]
@@ -59,15 +57,15 @@ def test_alternatives_are_other_translations(client: TestClient, service: FakeSe
 @pytest.mark.parametrize("given", [0, -3, "0"])
 def test_without_alternatives_the_answer_has_none(client: TestClient, service: FakeService, given: object) -> None:
     assert post(client, q="abc", source="en", target="zh", alternatives=given) == {"translatedText": "cba"}
-    assert service.asked[0].decode == {}
+    assert service.asked[0].options.decode == {}
 
 
-@pytest.mark.parametrize(("given", "options"), [("html", {"format": "html"}), ("text", {}), (None, {}), ("", {})])
-def test_the_format_is_an_option_of_the_work(
-    client: TestClient, service: FakeService, given: str | None, options: dict[str, str]
+@pytest.mark.parametrize(("given", "format"), [("html", "html"), ("text", "text"), (None, "text"), ("", "text")])
+def test_the_format_is_an_option_of_the_request(
+    client: TestClient, service: FakeService, given: str | None, format: str
 ) -> None:
     post(client, q="<b>abc</b>", source="en", target="zh", format=given)
-    assert service.asked[0].options == options
+    assert service.asked[0].options == AnswerOptions(format=format)
 
 
 def test_the_source_language_is_detected(client: TestClient) -> None:
@@ -82,7 +80,7 @@ def test_the_language_of_each_text_of_a_list_is_detected(client: TestClient, ser
     assert answer["translatedText"] == ["？里哪在站车", "Where is the station?", "😀"]
     assert [one["language"] for one in answer["detectedLanguage"]] == ["zh", "en", "en"]
     assert answer["detectedLanguage"][2]["confidence"] == 0
-    assert [work.texts for work in service.asked] == [("车站在哪里？",)]
+    assert [request.texts for request in service.asked] == [("车站在哪里？",)]
 
 
 def test_tags_of_html_have_no_language_and_no_words(client: TestClient, service: FakeService) -> None:
@@ -94,9 +92,9 @@ def test_tags_of_html_have_no_language_and_no_words(client: TestClient, service:
     answer = post(client, q=texts, source="auto", target="en", format="html", alternatives=2)
     assert [one["language"] for one in answer["detectedLanguage"]] == ["zh", "en", "zh"]
     assert answer["detectedLanguage"][1]["confidence"] == 0
-    (work,) = service.asked
-    assert work.texts == (texts[0], texts[2])
-    assert work.decode == {}  # HTML has no alternatives
+    (request,) = service.asked
+    assert request.texts == (texts[0], texts[2])
+    assert request.options.decode == {}  # HTML has no alternatives
     assert answer["alternatives"] == [[], [], []]
 
 

@@ -2,6 +2,7 @@ import asyncio
 import socket
 import threading
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
@@ -41,6 +42,14 @@ def test_an_address_of_another_machine_is_refused() -> None:
 )
 def test_loopback(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [(("127.0.0.1", 8877), "http://127.0.0.1:8877/"), (("::1", 8877, 0, 0), "http://[::1]:8877/")],
+)
+def test_the_address_of_a_socket(name: tuple[object, ...], expected: str) -> None:
+    assert address_of(SimpleNamespace(getsockname=lambda: name)) == expected  # type: ignore[arg-type]
 
 
 def test_run_answers_when_it_reports_its_start(monkeypatch: pytest.MonkeyPatch) -> None:

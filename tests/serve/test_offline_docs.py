@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page
 
-from manyheads.serve import offline_docs
-from manyheads.serve.completions_api import completions_router
-from manyheads.serve.libretranslate_api import libretranslate_router
-from manyheads.serve.offline_docs import CONTENT_SECURITY_POLICY, docs_router
+from manyheads.serve.service import offline_docs
+from manyheads.serve.service.completions_api import completions_router
+from manyheads.serve.service.libretranslate_api import libretranslate_router
+from manyheads.serve.service.offline_docs import CONTENT_SECURITY_POLICY, docs_router
 
 from serve.fake_service import FakeService, app_of, client_of, listening, translator, writer
 

@@ -17,7 +17,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from manyheads.serve.service.service_app import ROUTERS
+
 from own_thread import in_own_thread
+from serve.fake_service import FakeService, app_of, translator, writer
 from serve.service_process import ServiceProcess
 
 OPERATIONS = [
@@ -92,3 +95,32 @@ def test_a_wrong_method_is_refused_in_the_shape_of_the_path(service: ServiceProc
     assert answer.status == 405
     shown = answer.json.get("error") or answer.json["detail"]
     assert "Method Not Allowed" in (shown["message"] if isinstance(shown, dict) else shown)
+
+
+@in_own_thread
+def test_the_document_describes_every_parameter_and_every_refusal() -> None:
+    service = FakeService(translator("en", "zh"), writer()).service
+    found = app_of(*(make(service) for make in ROUTERS)).openapi()
+    schemas = found["components"]["schemas"]
+    for path in WITH_BODY:
+        operation = found["paths"][path]["post"]
+        # The guard before all handlers refuses with these; 413 and 415 are those of a body.
+        assert {"200", "400", "401", "403", "408", "413", "415", "429", "503", "504"} <= {*operation["responses"]}
+        assert all(response["description"] for response in operation["responses"].values())
+        for content in operation["requestBody"]["content"].values():
+            schema = content["schema"]
+            fields = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+            assert _without_description(fields) == []
+    assert schemas["PredictRequest"]["examples"][0]["texts"]
+    for name in ("400", "503"):
+        problem = found["paths"]["/v1/predict"]["post"]["responses"][name]["content"]["application/problem+json"]
+        assert problem["schema"]["properties"]["detail"]["description"]
+    assert schemas["LibreTranslateError"]["properties"]["error"]["description"]
+
+
+def _without_description(schema: Any) -> list[str]:
+    """The fields of an object, and of objects inside of it, that are not described."""
+    inner = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    fields = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    found = [name for name, field in fields.items() if not field.get("description")]
+    return [*found, *(name for one in inner for name in _without_description(one))]

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from manyheads.lens.head_maps import decode_map, encode_map
+from manyheads.lens.traces.head_maps import decode_map, encode_map
 
 from serve import node
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(Path(__file__).parent.glob("page_modules/*.test.js"))
 DECODE = """
-import { decodeBase64, decodeMap, inflate } from "#page/head_map.js";
+import { decodeBase64, decodeMap, inflate } from "#page/lens/head_map.js";
 const { data, scale } = JSON.parse(process.argv[1]);
 const bytes = await inflate(new Blob([decodeBase64(data)]).stream());
 console.log(JSON.stringify([...decodeMap(bytes, scale, 5, 5).values]));

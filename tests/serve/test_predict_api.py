@@ -9,10 +9,11 @@ import pytest
 from pydantic import ValidationError
 from starlette.testclient import TestClient
 
-from manyheads.serve.predict_api import PredictRequest, predict_router
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.service import Service
-from manyheads.serve.work import ServedBundle, Work
+from manyheads.answer.request import AnswerOptions, AnswerRequest
+from manyheads.serve.service.bundle_description import BundleDescription
+from manyheads.serve.service.predict_api import PredictRequest, predict_router
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service import Service
 
 from own_thread import in_own_thread
 from serve.fake_service import FakeService, client_of, translator
@@ -23,18 +24,19 @@ GREEDY = translator("zh", "en", "m", decode={"method": "greedy", "beam": 4})
 SAMPLE = translator("zh", "en", "m", decode={"method": "sample", "beam": 4})
 
 
-def work(bundle: ServedBundle = BEAM, **fields: Any) -> Work:
-    return PredictRequest(**({"texts": "a"} | fields)).work(bundle)
+def asked(bundle: BundleDescription = BEAM, **fields: Any) -> AnswerRequest:
+    return PredictRequest(**({"texts": "a"} | fields)).answer_request(bundle)
 
 
 def test_a_request_without_options_asks_for_the_bundles_own_settings() -> None:
-    assert work(texts="a") == Work("m", ("a",), {}, align=False, threshold=None, options={})
-    assert work(texts=["a", "", "b"]).texts == ("a", "", "b")
+    options = AnswerOptions({}, threshold=None, align=False, format="text", glossary={}, keep=(), prefix="")
+    assert asked(texts="a") == AnswerRequest("m", ("a",), options)
+    assert asked(texts=["a", "", "b"]).texts == ("a", "", "b")
 
 
 def test_no_texts_are_refused() -> None:
     with pytest.raises(ProblemError, match="texts is empty") as caught:
-        work(texts=[])
+        asked(texts=[])
     assert caught.value.status == 422
 
 
@@ -59,20 +61,18 @@ def test_no_texts_are_refused() -> None:
     ],
 )
 def test_candidates_get_a_search_that_finds_as_many(
-    bundle: ServedBundle, fields: dict[str, Any], decode: dict[str, Any]
+    bundle: BundleDescription, fields: dict[str, Any], decode: dict[str, Any]
 ) -> None:
-    assert work(bundle, **fields).decode == decode
+    assert asked(bundle, **fields).options.decode == decode
 
 
 def test_fields_reach_the_bundle_and_zero_or_blank_is_not_the_same_as_none() -> None:
-    asked = work(align=True, threshold=0.0, abstain=0.0, glossary={"猫": "cat"}, keep=["x"], prefix="", format="html")
-    assert asked.align
-    assert asked.threshold == 0.0
-    assert asked.decode == {"abstain": 0.0}
-    assert asked.options == {"glossary": {"猫": "cat"}, "keep": ["x"], "prefix": "", "format": "html"}
-    request = PredictRequest(texts="a", decode={"beam": 2}, n_best=3, abstain=0.5)
-    assert request.work(BEAM).decode == {"beam": 3, "n_best": 3, "abstain": 0.5}
-    assert request.decode == {"beam": 2}
+    fields = {"glossary": {"猫": "cat"}, "keep": ["x"], "prefix": "", "format": "html"}
+    options = asked(align=True, threshold=0.0, abstain=0.0, **fields).options
+    assert options == AnswerOptions({"abstain": 0.0}, 0.0, True, "html", {"猫": "cat"}, ("x",), "")
+    body = PredictRequest(texts="a", decode={"beam": 2}, n_best=3, abstain=0.5)
+    assert body.answer_request(BEAM).options.decode == {"beam": 3, "n_best": 3, "abstain": 0.5}
+    assert body.decode == {"beam": 2}
 
 
 @pytest.mark.parametrize(
@@ -104,19 +104,18 @@ class Answering(FakeService):
 
     find = Service.find
 
-    def __init__(self, *bundles: ServedBundle, **settings: Any) -> None:
+    def __init__(self, *bundles: BundleDescription, **settings: Any) -> None:
         super().__init__(*bundles, **settings)
         self.n_cancelled = 0
 
-    def check(self, request: Work) -> Work:
+    def check(self, request: AnswerRequest) -> None:
         if len(request.texts) > self.settings.max_texts:
             raise ProblemError(413, "too many texts")
-        return request
 
-    async def predict_json(self, request: Work) -> list[str]:
+    async def predict_json(self, request: AnswerRequest) -> list[str]:
         return [json.dumps(one, ensure_ascii=False) for one in await self.predict(request)]
 
-    async def predict(self, request: Work) -> list[dict[str, Any]]:
+    async def predict(self, request: AnswerRequest) -> list[dict[str, Any]]:
         try:
             if "slow" in request.texts:
                 await asyncio.sleep(3600)
@@ -125,13 +124,13 @@ class Answering(FakeService):
             raise
         return await super().predict(request)
 
-    async def reload(self, name: str) -> ServedBundle:
+    async def reload(self, name: str) -> BundleDescription:
         return self.bundles[name]
 
 
 @pytest.fixture
 def answering() -> Answering:
-    tagger = ServedBundle("标注", "tag", "0123456789ab", 1_700_000_000, labels=("A",))
+    tagger = BundleDescription("标注", "tag", "0123456789ab", 1_700_000_000, "spans", labels=("A",))
     return Answering(translator("zh", "en", "m"), tagger, max_texts=3)
 
 
@@ -146,7 +145,7 @@ def test_an_answer_names_its_bundle_and_version_and_keeps_the_order(client: Test
     content = answer.json()
     assert [one["answer"] for one in content.pop("predictions")] == ["ba", "", "dc"]
     assert content == {"bundle": "标注", "task": "tag", "version": "0123456789ab"}
-    assert answering.asked == [Work("标注", ("ab", "", "cd"))]
+    assert answering.asked == [AnswerRequest("标注", ("ab", "", "cd"))]
 
 
 def test_bundles_are_listed_and_loaded_again(client: TestClient) -> None:
@@ -162,7 +161,7 @@ def test_each_text_of_a_stream_is_an_event(client: TestClient, answering: Answer
     assert end == "data: [DONE]"
     events = [json.loads(line.removeprefix("data: ")) for line in lines]
     assert [(one["index"], one["done"]["answer"]) for one in events] == [(0, "ba"), (1, "dc")]
-    assert answering.asked == [Work("m", ("ab",), {"n_best": 2}), Work("m", ("cd",), {"n_best": 2})]
+    assert answering.asked == [AnswerRequest("m", (text,), AnswerOptions({"n_best": 2})) for text in ("ab", "cd")]
 
 
 def test_a_stream_has_the_limits_of_a_request(client: TestClient, answering: Answering) -> None:
@@ -172,25 +171,34 @@ def test_a_stream_has_the_limits_of_a_request(client: TestClient, answering: Ans
     assert answering.asked == []
 
 
-def test_an_error_after_the_first_event_is_an_event(client: TestClient, answering: Answering) -> None:
+@pytest.mark.parametrize(
+    ("error", "status", "detail"),
+    [
+        (ProblemError(422, "The text is odd."), 422, "The text is odd."),
+        (TimeoutError(), 504, "The stream was not finished in time."),
+    ],
+)
+def test_an_error_after_the_first_event_is_an_event(
+    client: TestClient, answering: Answering, error: Exception, status: int, detail: str
+) -> None:
     ask = answering.predict
 
-    async def fail(request: Work) -> list[dict[str, Any]]:
+    async def fail(request: AnswerRequest) -> list[dict[str, Any]]:
         if request.texts == ("b",):
-            raise ProblemError(422, "The text is odd.")
+            raise error
         return await ask(request)
 
     answering.predict = fail  # type: ignore[method-assign]
     answer = client.post("/v1/predict", json={"bundle": "m", "texts": ["a", "b", "c"], "stream": True})
     lines = [line.removeprefix("data: ") for line in answer.text.split("\n\n")[:-1]]
-    assert [json.loads(line) for line in lines[1:-1]] == [{"error": {"status": 422, "detail": "The text is odd."}}]
+    assert [json.loads(line) for line in lines[1:-1]] == [{"error": {"status": status, "detail": detail}}]
 
 
 def test_texts_of_a_stream_whose_client_left_are_cancelled(answering: Answering) -> None:
-    from manyheads.serve.predict_api import _events
+    from manyheads.serve.service.predict_api import _events
 
     async def leave() -> int:
-        request = Work("m", ("a", "slow", "slow"))
+        request = AnswerRequest("m", ("a", "slow", "slow"))
         events: AsyncIterator[dict[str, Any]] = _events(answering.service, answering.bundles["m"], request)
         await anext(events)
         await events.aclose()  # type: ignore[attr-defined]

@@ -10,14 +10,14 @@ from manyheads.bundle import Bundle, load
 from manyheads.errors import BundleError, LensError
 from manyheads.lens import heads_of
 from manyheads.lens.aligner import Aligner, OcclusionAligner
-from manyheads.lens.head_survey import survey_heads
+from manyheads.lens.roles.head_survey import survey_heads
 from manyheads.run import Recipe
-from manyheads.serve import head_jobs
-from manyheads.serve.answering import AnsweringBundle
-from manyheads.serve.head_jobs import HeadJobs
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.opened_bundle import OpenedBundle
+from manyheads.serve.lens_page import head_jobs
+from manyheads.serve.lens_page.head_jobs import HeadJobs
+from manyheads.serve.lens_page.lens_model import LensModel
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
 from manyheads.serve.private_data import load_served, without_files, without_path
+from manyheads.serve.service.served_answerer import ServedAnswerer
 from manyheads.settings import to_table
 
 from lens.makers import SHORT, TEXTS, task_of
@@ -29,7 +29,7 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return make_bundles(tmp_path_factory.mktemp("marked"))
 
 
-def measured(opened: OpenedBundle) -> dict[str, Any]:
+def measured(opened: LensModel) -> dict[str, Any]:
     """Ask for everything about the heads of a bundle, and about its first, until it is finished."""
     jobs, head = HeadJobs(LensSession([opened])), heads_of(opened.bundle.task.model)[0]
     deadline = time.monotonic() + 120
@@ -79,8 +79,8 @@ def test_the_owner_decides(bundles: dict[str, Path]) -> None:
     path = bundles["classify"]
     assert load_served(path, share_examples=True).recipe == load(path).recipe
     assert load_served(path).recipe == {}
-    assert AnsweringBundle.open("own", path).bundle.recipe == {}
-    assert OpenedBundle.open_served(path, "own", share_examples=False).bundle.recipe == {}
+    assert ServedAnswerer.open("own", path).bundle.recipe == {}
+    assert LensModel.open_served(path, "own", share_examples=False).bundle.recipe == {}
 
 
 def test_an_error_has_the_name_of_the_bundle_for_its_path() -> None:
@@ -92,7 +92,7 @@ def test_an_error_has_the_name_of_the_bundle_for_its_path() -> None:
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_heads_are_not_measured_on_private_data(kind: str, bundles: dict[str, Path]) -> None:
-    opened = OpenedBundle.open_served(bundles[kind], kind, share_examples=False)
+    opened = LensModel.open_served(bundles[kind], kind, share_examples=False)
     assert opened.describe()["examples"] == []
     found = measured(opened)
     for answer in (found["survey"], found["effect"]):
@@ -104,17 +104,17 @@ def test_heads_are_not_measured_on_private_data(kind: str, bundles: dict[str, Pa
 
 
 def test_a_private_page_still_answers_texts(bundles: dict[str, Path]) -> None:
-    session = LensSession([OpenedBundle.open_served(bundles["seq2seq"], "en-zh", share_examples=False)])
+    session = LensSession([LensModel.open_served(bundles["seq2seq"], "en-zh", share_examples=False)])
     traced = session.trace(TraceRequest("a", TEXTS["seq2seq"])).view
     assert traced["output"]["answer"] and traced["attentions"]
     assert session.importance(traced["id"])["heads"]
 
 
 def test_snapshots_beside_a_bundle_are_shared_with_examples_only(bundles: dict[str, Path]) -> None:
-    shared = OpenedBundle.open_served(bundles["seq2seq"], "en-zh", share_examples=True)
+    shared = LensModel.open_served(bundles["seq2seq"], "en-zh", share_examples=True)
     assert shared.describe()["steps"] == [10, 20]
     assert not shared.describe()["is_private"]
-    private = OpenedBundle.open_served(bundles["seq2seq"], "en-zh", share_examples=False)
+    private = LensModel.open_served(bundles["seq2seq"], "en-zh", share_examples=False)
     assert private.describe()["steps"] == []
     assert private.describe()["is_private"]
     with pytest.raises(LensError, match="There is no snapshot of step 10"):
@@ -123,25 +123,25 @@ def test_snapshots_beside_a_bundle_are_shared_with_examples_only(bundles: dict[s
 
 def test_words_are_aligned_without_private_data(bundles: dict[str, Path]) -> None:
     """By occlusion: the heads that align are chosen on validation rows."""
-    assert isinstance(AnsweringBundle.open("en-zh", bundles["seq2seq"]).aligner, OcclusionAligner)
-    shared = AnsweringBundle.open("en-zh", bundles["seq2seq"], share_examples=True)
+    assert isinstance(ServedAnswerer.open("en-zh", bundles["seq2seq"]).aligner, OcclusionAligner)
+    shared = ServedAnswerer.open("en-zh", bundles["seq2seq"], share_examples=True)
     assert isinstance(shared.aligner, Aligner)
 
 
 def test_examples_of_a_service_are_never_own_data(bundles: dict[str, Path]) -> None:
     for share_examples in (False, True):
         for path in bundles.values():
-            assert AnsweringBundle.open("own", path, share_examples=share_examples).served["examples"] == []
+            assert ServedAnswerer.open("own", path, share_examples=share_examples).description.examples == ()
 
 
 def test_the_builtin_corpus_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = Recipe.from_table({"data": {"builtin": "en"}, "task": {"kind": "classify"}, "seed": 3})
     Bundle(task_of("classify"), SHORT, to_table(recipe)).save(tmp_path / "bundle")
-    private = OpenedBundle.open_served(tmp_path / "bundle", "reviews", share_examples=False)
-    own = OpenedBundle.open(tmp_path / "bundle")
+    private = LensModel.open_served(tmp_path / "bundle", "reviews", share_examples=False)
+    own = LensModel.open(tmp_path / "bundle")
     assert len(private.examples) == 8
     assert private.examples == own.examples
-    assert AnsweringBundle.open("reviews", tmp_path / "bundle").served["examples"]
+    assert ServedAnswerer.open("reviews", tmp_path / "bundle").description.examples
     monkeypatch.setattr(head_jobs, "survey_heads", lambda bundle, **options: survey_heads(bundle, 10, **options))
     found = measured(private)
     assert (found["survey"]["state"], found["effect"]["state"]) == ("ready", "ready")

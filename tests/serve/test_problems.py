@@ -2,7 +2,7 @@
 
 import json
 
-from manyheads.serve.problems import ProblemError, problem
+from manyheads.serve.service.problems import ProblemError, problem
 
 
 def test_a_problem_is_one_json_object_with_its_status() -> None:

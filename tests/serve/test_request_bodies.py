@@ -7,9 +7,9 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from manyheads.serve.libretranslate_api import libretranslate_router
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.request_bodies import read_json
+from manyheads.serve.service.libretranslate_api import libretranslate_router
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.request_bodies import read_json
 
 from serve.fake_service import FakeService, client_of, translator
 
@@ -95,7 +95,7 @@ def test_bodies_with_many_values_are_refused_before_any_is_made(
     client: TestClient, monkeypatch: pytest.MonkeyPatch, value: object
 ) -> None:
     made: list[bytes] = []
-    monkeypatch.setattr("manyheads.serve.request_bodies.from_json", made.append)
+    monkeypatch.setattr("manyheads.serve.service.request_bodies.from_json", made.append)
     body = json.dumps({"q": [value] * 40_000, "source": "en", "target": "zh"}).encode()
     assert "values; at most 5,000 are allowed." in refusal(client, 413, content=body, headers=JSON)
     assert "values; at most 5,000" in refusal(client, 413, json={f"x{n}": n for n in range(10_000)})
@@ -115,6 +115,8 @@ def test_exactly_as_many_values_as_allowed_are_read() -> None:
     assert read_json(b"[" + b'"",' * 4999 + b'""]') == [""] * 5000
     with pytest.raises(ProblemError, match="The body has 5,001 values"):
         read_json(b"[" + b'"",' * 5000 + b'""]')
+    with pytest.raises(ProblemError, match="The body has 7,000 values"):  # texts and numbers
+        read_json(b"[" + b'"",' * 5000 + b"1," * 2000 + b"1]")
 
 
 def test_of_many_wrong_entries_the_first_is_named(client: TestClient) -> None:

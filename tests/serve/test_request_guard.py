@@ -6,10 +6,10 @@ from typing import Any
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from manyheads.serve.access import Access, current_client
-from manyheads.serve.request_guard import RequestGuard
-from manyheads.serve.service_metrics import ServiceMetrics
-from manyheads.serve.settings import ServeSettings
+from manyheads.serve.service.access import Access, current_client
+from manyheads.serve.service.request_guard import RequestGuard
+from manyheads.serve.service.service_metrics import ServiceMetrics
+from manyheads.serve.service.settings import ServeSettings
 
 from own_thread import in_own_thread
 

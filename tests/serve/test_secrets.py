@@ -18,12 +18,12 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import BaseRoute, Mount, Route
 
-from manyheads.serve.access import Access
-from manyheads.serve.lens_app import make_app
-from manyheads.serve.lens_session import LensSession, TraceRequest
-from manyheads.serve.service import Service
-from manyheads.serve.service_app import make_service_app
-from manyheads.serve.settings import ServeSettings
+from manyheads.serve.lens_page.lens_app import make_app
+from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
+from manyheads.serve.service.access import Access
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.service_app import make_service_app
+from manyheads.serve.service.settings import ServeSettings
 
 from lens.makers import TEXTS
 from serve.marked_bundles import (
@@ -157,9 +157,9 @@ def walk_service(walker: Walker) -> None:
         ask(("GET", path))
     for path in ("/frontend/settings", "/v1/bundles", "/v1/models"):
         ask(("GET", path))
-    for path, good in (("/static/{name}", "lens.js"), ("/docs/{name}", "swagger-ui.css")):
+    for path, good in (("/static/{folder}/{name}", "playground.js"), ("/docs/{name}", "swagger-ui.css")):
         for name in (good, "none", "../bundle.py", "../report.html", "../../passwd", "/etc/passwd"):
-            ask(("GET", path), name=name)
+            ask(("GET", path), name=name, folder="playground")
     for model in ("language", "none", "../seq2seq"):
         ask(("GET", "/v1/models/{model:path}"), model=model)
     for bundle in ("seq2seq", BROKEN, "none"):
@@ -174,7 +174,7 @@ def walk_lens(walker: Walker, bundle: str) -> None:
         return walker.wait(("GET", LENS + path), bundle=bundle, **values)
 
     for name in ("lens.js", "none", "../lens.html", "bundle.json", "recipe.toml"):
-        ask("GET", "/{name}", name=name)
+        ask("GET", "/{folder}/{name}", folder="lens", name=name)
     ask("GET", "/")
     (info,) = ask("GET", "/api/model").json["bundles"]
     text = TEXTS.get(bundle, TEXTS["language"])

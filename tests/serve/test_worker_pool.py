@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from manyheads.answer.request import AnswerOptions, AnswerRequest
 from manyheads.bundle import load
-from manyheads.serve import worker_pool
-from manyheads.serve.access import current_client
-from manyheads.serve.batch_queue import BatchQueue, QueuedText
-from manyheads.serve.problems import ProblemError
-from manyheads.serve.service import Service
-from manyheads.serve.settings import ServeSettings
-from manyheads.serve.work import Work
-from manyheads.serve.worker_pool import WorkerPool
+from manyheads.serve.service import worker_pool
+from manyheads.serve.service.access import current_client
+from manyheads.serve.service.batch_queue import BatchQueue, QueuedText
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.service import Service
+from manyheads.serve.service.settings import ServeSettings
+from manyheads.serve.service.worker_pool import WorkerPool
 
 from own_thread import in_own_thread
 from serve.fake_workers import Behavior, FakeProcess, FakeWorkers, Message, answer_all
@@ -178,6 +178,9 @@ def test_a_long_text_is_answered_beside_others_and_cancelled_when_its_client_lea
         worker.send({"id": begun["id"], "answers": [{"ok": "late"}]})  # was under way
         worker.send({"id": fake.sent("seconds")[1]["id"], "answers": [{"ok": "2"}]})
         assert await second.answer == "2"
+        (one,) = ask(pool, "d")
+        assert await one.answer == '"d"'
+        assert len(fake.sent("cancel")) == 1  # what was answered is not cancelled
 
     run_with(monkeypatch, test, wait)
 
@@ -195,6 +198,60 @@ def test_a_long_text_whose_copy_dies_is_tried_three_times(monkeypatch: pytest.Mo
         assert pool.n_restarts == 0
 
     run_with(monkeypatch, test, stop)
+
+
+def test_a_text_that_a_worker_refuses_has_its_error_and_the_others_their_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(worker: FakeProcess, message: Message) -> None:
+        answers = [{"error": [422, "Odd."]} if text == "odd" else {"ok": text} for text in message["texts"]]
+        worker.send({"id": message["id"], "answers": answers})
+
+    async def test(pool: WorkerPool, fake: FakeWorkers) -> None:
+        good, odd = ask(pool, "good", "odd")
+        assert await good.answer == "good"
+        with pytest.raises(ProblemError, match="Odd") as caught:
+            await odd.answer
+        assert caught.value.status == 422
+
+    run_with(monkeypatch, test, refuse)
+
+
+def test_what_waits_when_the_pool_is_closed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(pool: WorkerPool, fake: FakeWorkers) -> None:
+        ask(pool, "begun")
+        (waiting,) = ask(pool, "waiting")
+        await pool.close()
+        assert isinstance(error := waiting.answer.exception(), ProblemError)
+        assert (error.status, error.detail) == (503, "The server is shutting down. Try again later.")
+        with pytest.raises(ProblemError, match="shutting down"):
+            ask(pool, "late")
+
+    run_with(monkeypatch, test, lambda worker, message: None)
+
+
+def test_a_stream_is_cancelled_if_it_is_left_and_not_if_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(worker: FakeProcess, message: Message) -> None:
+        if message.get("texts") == ["whole"]:
+            worker.send({"id": message["id"], "delta": "a"})
+            worker.send({"id": message["id"], "done": {"answer": "a"}})
+        elif "predict" in message:
+            answer_all(worker, message)
+
+    async def test(pool: WorkerPool, fake: FakeWorkers) -> None:
+        assert [event async for event in pool.stream("{}", "whole")] == [{"delta": "a"}, {"done": {"answer": "a"}}]
+        (one,) = ask(pool, "after it")
+        await one.answer
+        assert fake.sent("cancel") == []
+        left = pool.stream("{}", "left")
+        waiting = asyncio.ensure_future(anext(left))
+        await eventually(lambda: len(fake.sent("stream")) == 2)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await eventually(lambda: fake.sent("cancel") == [{"cancel": fake.sent("stream")[1]["id"]}])
+        assert pool.n_streams == 0
+
+    run_with(monkeypatch, test, write)
 
 
 def test_reloads_that_wait_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,7 +333,7 @@ def test_streams_are_limited_and_a_client_leaves_some_to_others(monkeypatch: pyt
 
         async def begin_stream(client: str) -> bool:
             current_client.set(client)
-            stream = service.stream(Work("b", ("a",)))
+            stream = service.stream(AnswerRequest("b", ("a",)))
             try:
                 assert await anext(stream) == {"delta": "a"}
             except ProblemError as error:
@@ -304,7 +361,7 @@ def test_the_limits_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     service = in_own_thread(lambda: Service({"b": "folder"}, limits))()
 
     def check(*texts: str, **decode: Any) -> None:
-        service.check(Work("b", texts, decode))
+        service.check(AnswerRequest("b", texts, AnswerOptions(decode)))
 
     check("12345", "", "1", beam=4, n_best=4, max_new_tokens=9, stop=["a"] * 16)
     for texts, decode, status, message in (
@@ -320,6 +377,28 @@ def test_the_limits_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.status == status
 
 
+def test_a_stream_has_one_text() -> None:
+    async def main() -> None:
+        service = Service({"b": "folder"}, ServeSettings(workers=1))
+        for texts in ((), ("a", "b")):
+            with pytest.raises(ProblemError, match="a stream has one text") as caught:
+                await anext(service.stream(AnswerRequest("b", texts)))
+            assert caught.value.status == 422
+
+    in_own_thread(lambda: asyncio.run(main()))()
+
+
+def test_many_samples_leave_fewer_new_tokens_to_each() -> None:
+    limits = ServeSettings(workers=1, max_beam=32, max_new_tokens=90)
+    service = in_own_thread(lambda: Service({"b": "folder"}, limits))()
+    for method, n_best, most in (("sample", 1, 90), ("sample", 15, 90), ("sample", 16, 45), ("sample", 24, 30)):
+        decode = {"method": method, "n_best": n_best}
+        service.check(AnswerRequest("b", ("a",), AnswerOptions(decode | {"max_new_tokens": most})))
+        with pytest.raises(ProblemError, match=f"this server allows at most {most} here"):
+            service.check(AnswerRequest("b", ("a",), AnswerOptions(decode | {"max_new_tokens": most + 1})))
+    service.check(AnswerRequest("b", ("a",), AnswerOptions({"method": "beam", "n_best": 24, "max_new_tokens": 90})))
+
+
 def test_a_copy_of_a_worker_gives_the_same_answer_and_ends_with_its_client(
     monkeypatch: pytest.MonkeyPatch, trained: Callable[[str], Path]
 ) -> None:
@@ -332,14 +411,15 @@ def test_a_copy_of_a_worker_gives_the_same_answer_and_ends_with_its_client(
         await service.start()
         try:
             (pid,) = service.pool.pids
-            (one,) = await service.predict(Work("b", (text,)))
+            (one,) = await service.predict(AnswerRequest("b", (text,)))
             assert one["answer"] == load(bundle).predictions([text])[0].answer
-            (wrong,) = await asyncio.gather(service.predict(Work("b", ("a",), {"beem": 3})), return_exceptions=True)
+            misspelt = AnswerRequest("b", ("a",), AnswerOptions({"beem": 3}))
+            (wrong,) = await asyncio.gather(service.predict(misspelt), return_exceptions=True)
             assert isinstance(wrong, ProblemError)
             assert wrong.status == 422
             service.pool._seconds_per_token.clear()
-            work = Work("b", (text * 1500,), {"method": "beam", "beam": 32})
-            long = asyncio.create_task(service.predict(work))
+            request = AnswerRequest("b", (text * 1500,), AnswerOptions({"method": "beam", "beam": 32}))
+            long = asyncio.create_task(service.predict(request))
             await eventually(lambda: children([pid]))
             long.cancel()
             await eventually(lambda: not children([pid]))

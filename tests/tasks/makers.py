@@ -9,7 +9,7 @@ import torch
 from manyheads.data import Encoded, Texts
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Task, TrainingData
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 DOCUMENTS = [
     "the cat sat on the mat.\n\nTHE DOG:\nNo, no.\n",

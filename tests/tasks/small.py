@@ -11,8 +11,8 @@ from manyheads.data import Encoded, Texts
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import TrainingData
 from manyheads.tasks.task import Task
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 
 def make_task(kind: type[Task], settings: Any, rows: Sequence[Row], **changes: Any) -> Any:

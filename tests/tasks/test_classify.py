@@ -13,8 +13,8 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
 from manyheads.tasks import Classify, ClassifySettings, TrainingData
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.classify.mixture import Mixture
-from manyheads.train import Trainer, TrainSettings
+from manyheads.tasks.classify.ngram_svm import Mixture
+from manyheads.training import Trainer, TrainSettings
 
 from tasks.makers import BLANK_TEXTS
 from tasks.small import make_task, make_training_data
@@ -221,6 +221,28 @@ def test_loss_is_a_mean_over_texts_and_balanced_weights_raise_rare_labels(tmp_pa
     together = training_task.loss(training_task.make(plan, 0), 1)
     alone = torch.stack([training_task.loss(training_task.make(plan[i : i + 1], 0), 1) for i in range(10)]).mean()
     torch.testing.assert_close(together, alone)
+
+
+def test_the_loss_of_several_labels_is_that_of_smoothed_targets(tmp_path: Path) -> None:
+    settings = ClassifySettings(multi_label=True, smoothing=0.2, baseline=False)
+    rows = [("a b", "x|y"), ("b c", "x"), ("c d", "")] * 4
+    task = make_task(Classify, settings, rows)
+    training = task.training_task(make_training_data(task, rows, tmp_path))
+    logits, targets = torch.tensor([[1.0, -2.0]]), torch.tensor([[1.0, 0.0]])
+    probabilities, soft = logits.sigmoid(), torch.tensor([[0.9, 0.1]])
+    expected = -(soft * probabilities.log() + (1 - soft) * (1 - probabilities).log()).mean()
+    torch.testing.assert_close(training._cross_entropy(logits, targets), expected)
+
+
+def test_balanced_weights_give_every_label_the_same_total() -> None:
+    rows = [("a", "often")] * 6 + [("b", "rare")] * 2
+    task = make_task(Classify, ClassifySettings(class_weights="balanced", baseline=False), rows)
+    weights = dict(zip(task.labels, task.label_weights.tolist(), strict=True))
+    assert weights == pytest.approx({"often": 8 / 12, "rare": 2.0})
+    several = ClassifySettings(class_weights="balanced", multi_label=True, baseline=False)
+    task = make_task(Classify, several, [("a", "often|rare"), ("b", "often"), ("c", "often"), ("d", "")])
+    weights = dict(zip(task.labels, task.label_weights.tolist(), strict=True))
+    assert weights == pytest.approx({"often": 1 / 3, "rare": 3.0})  # texts without it to those with it
 
 
 def test_r_drop_makes_two_passes_agree(task: Classify, tmp_path: Path) -> None:

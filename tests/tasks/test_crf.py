@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from manyheads.tasks.tag.crf import CRF, States
-from manyheads.text.tag_schemes import spans_to_tags, tags_to_spans
+from manyheads.text.reading.tag_schemes import spans_to_tags, tags_to_spans
 
 STATES = States(["LOC", "PER"])
 

@@ -13,9 +13,9 @@ import torch
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.tasks import Language, LanguageSettings, LanguageTrainingTask
-from manyheads.tasks.language.packed_batches import hidden_of
+from manyheads.tasks.language.language_training import hidden_of
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll
-from manyheads.text.tokenizer import BOS, EOS
+from manyheads.text.tokens.tokenizer import BOS, EOS
 
 from tasks.makers import DOCUMENTS, TOKENIZERS, make_model, make_training_data
 

@@ -12,15 +12,16 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.metrics import Tally, share_tally
 from manyheads.tasks import Seq2Seq
-from manyheads.tasks.seq2seq.length_penalties import (
+from manyheads.tasks.seq2seq.translation_search import (
     GRID,
+    LOW_CONFIDENCE,
     N_TUNED,
+    Confidence,
     choose_length_penalty,
     is_open,
     n_tuning_translations,
     tuning_rows,
 )
-from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE, Confidence
 
 ROWS = [pair for pair in corpora.pairs("en", "zh", "valid", 60) if len(pair[0]) < 60][:40]
 BEAM = DecodeSettings(beam=2, max_new_tokens=5)
@@ -57,9 +58,9 @@ def test_best_penalty_and_the_usual_one_where_scores_do_not_tell(n_correct: tupl
     assert choice.value == found == chosen
     assert (choice.metric, choice.n_rows) == ("BLEU", 400)
     assert choice.scores == {f"{alpha:g}": n / 4 for alpha, n in zip(GRID, n_correct, strict=True)}
-    assert choice.describe().en.startswith(f"length penalty {chosen:g}, chosen by BLEU on 400 validation rows")
-    assert f"0.2: {n_correct[0] / 4:.1f}" in choice.describe().en
-    assert choice.describe().zh.startswith(f"长度惩罚 {chosen:g}，在 400 条验证数据上")
+    assert str(choice.describe()).startswith(f"length penalty {chosen:g}, chosen by BLEU on 400 validation rows")
+    assert f"0.2: {n_correct[0] / 4:.1f}" in str(choice.describe())
+    assert choice.describe().by_language()["zh"].startswith(f"长度惩罚 {chosen:g}，在 400 条验证数据上")
 
 
 def test_what_is_set_is_not_chosen() -> None:

@@ -10,11 +10,11 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.aligner import choose_aligner
-from manyheads.lens.answered_input import answer_text, write_answer
+from manyheads.lens.traces.answered_text import answer_text, write_answer
 from manyheads.tasks import ModelInput, Seq2Seq, Seq2SeqSettings
-from manyheads.tasks.lens_output import HasLensOutput, LensProbe, token_text
-from manyheads.text.text_profile import TextProfile
-from manyheads.text.tokenizer import EOS, Tokenizer, TokenizerSettings
+from manyheads.tasks.lens_output import LensProbe, token_text, top_tokens
+from manyheads.text.tokens.text_profile import TextProfile
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerSettings
 
 from lens.answering import BEAM, CASES, GREEDY, READING, WRITING, answering
 from tasks.makers import DOCUMENTS, TOKENIZERS, make_model
@@ -149,13 +149,12 @@ def test_text_without_a_mask_is_shown_with_a_note() -> None:
     task = answering("masked, without masks")
     output = task.lens_output(task.model_input("the cat sat"))
     assert (output.answer, output.masks, output.log_probability) == ("the cat sat", (), None)
-    assert output.notes[0].en == "The text has no [MASK]: write it where the model is to predict a token."
+    assert str(output.notes[0]) == "The text has no [MASK]: write it where the model is to predict a token."
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_output_is_json(case: str) -> None:
     task = answering(case)
-    assert isinstance(task, HasLensOutput)
     model_input = write_answer(task, CASES[case], GREEDY)
     assert isinstance(task.lens_probe(model_input), LensProbe)
     table = json.loads(json.dumps(task.lens_output(model_input).to_json()))
@@ -171,8 +170,8 @@ def test_text_that_predict_divides_is_one_input_with_a_note() -> None:
     output = task.lens_output(answered.model_input)
     assert output.answer == task.generate_one(task.model_input(text), GREEDY)[1].answer
     (note,) = output.notes
-    assert note.en.startswith("`manyheads predict` translates this text in 2 parts. Here the model reads it as one")
-    assert "分成 2 部分" in note.zh
+    assert str(note).startswith("`manyheads predict` translates this text in 2 parts. Here the model reads it as one")
+    assert "分成 2 部分" in note.by_language()["zh"]
     assert not task.lens_output(task.model_input("the cat", "the mat")).notes
 
 
@@ -181,16 +180,16 @@ def test_text_is_read_as_predict_normalizes_it() -> None:
     text = "the  “cat” sat"
     answered = answer_text(task, text, GREEDY)
     assert answered.model_input.text == 'the "cat" sat'
-    assert answered.notes[0].en == 'The model reads the text as “the "cat" sat”: it was trained on such text.'
+    assert str(answered.notes[0]) == 'The model reads the text as “the "cat" sat”: it was trained on such text.'
     assert task.lens_output(answered.model_input).answer == task.predict([text], GREEDY)[0].answer
     assert answer_text(task, " the cat ", GREEDY).notes == ()
-    assert len(task.text_to_read("“cat” " * 500)[1][0].en) < 200
+    assert len(str(task.text_to_read("“cat” " * 500)[1][0])) < 200
     upper = answer_text(task, "THE CAT SAT", GREEDY)
     assert upper.model_input.text == "The cat sat"
-    assert "writes this answer in capitals" in upper.notes[1].en
+    assert "writes this answer in capitals" in str(upper.notes[1])
     address = answer_text(task, "the cat sat on https://example.org/mat now", GREEDY)
     assert address.model_input.text == "the cat sat on now"
-    assert address.notes[1].en.startswith("`manyheads predict` appends https://example.org/mat to the answer")
+    assert str(address.notes[1]).startswith("`manyheads predict` appends https://example.org/mat to the answer")
     plain = replace(task, settings=Seq2SeqSettings(purpose="summary"))
     assert answer_text(plain, text, GREEDY).model_input.text == text
 
@@ -224,7 +223,7 @@ def test_full_context_is_noted() -> None:
     if len(model_input.target) < task.model.settings.max_length:
         model_input = _cut(model_input, task.model_input("the dog", " cat" * 45), task.model.settings.max_length)
     (note,) = task.lens_output(model_input).notes
-    assert note.en.startswith("The answer ends where the context of 48 tokens is full")
+    assert str(note).startswith("The answer ends where the context of 48 tokens is full")
 
 
 def _cut(model_input: ModelInput, long: ModelInput, context: int) -> ModelInput:
@@ -264,3 +263,18 @@ def test_unknown_choice_is_refused(case: str, position: int, instead: int | str,
     probe = task.lens_probe(write_answer(task, CASES[case], GREEDY))
     with pytest.raises(LensError, match=message):
         probe.alternatives(position, instead)
+
+
+@pytest.mark.parametrize(("n_tokens", "n_found"), [(20, 5), (8, 5), (6, 3)])
+def test_alternatives_are_the_best_tokens_that_may_be_written(n_tokens: int, n_found: int) -> None:
+    tokenizer = TOKENIZERS["bpe"]
+    probabilities = torch.arange(n_tokens, 0.0, -1.0).log_softmax(-1)  # PAD, UNK and BOS are the most probable
+    found = top_tokens(tokenizer, probabilities)
+    allowed = [token for token in range(n_tokens) if token not in (PAD, UNK, BOS)]
+    assert [one.id for one in found] == allowed[:n_found]
+    assert [one.probability for one in found] == pytest.approx(probabilities.exp()[allowed[:n_found]].tolist())
+    last = n_tokens - 1
+    assert [one.id for one in top_tokens(tokenizer, probabilities, also=[last])] == [
+        *(token for token in allowed[:n_found] if token != last),
+        last,
+    ]

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -11,11 +12,11 @@ from manyheads.bundle import Bundle, load
 from manyheads.compress.head_removal import remove_heads
 from manyheads.decode import DecodeSettings
 from manyheads.settings import to_table
-from manyheads.tasks import HasBaseline, StoresBaseline, Tag, TagSettings
+from manyheads.tasks import LabelingTask, Tag, TagSettings
 from manyheads.tasks.tag import linear_tagger
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
-from manyheads.tasks.tag.tag_prediction import Scores, Shares
+from manyheads.tasks.tag.tagging import Scores, Shares
 
 from tasks.small import make_task
 from tasks.test_tag import PLAIN, ROWS
@@ -102,7 +103,7 @@ def test_before_calibration_it_validates_but_does_not_answer() -> None:
 
 def test_calibration_makes_it_part_of_the_bundle(tmp_path: Path) -> None:
     task = make_task(Tag, TagSettings(intents=True), ROWS).calibrate(ROWS)
-    assert isinstance(task, HasBaseline) and isinstance(task, StoresBaseline)
+    assert isinstance(task, LabelingTask) and task.baseline_name
     assert task.baseline_name == "linear CRF"
     assert task.baseline_tally(ROWS).value == 100.0
     assert 0.0 < task.baseline_share(ROWS) <= 1.0
@@ -204,3 +205,30 @@ def test_tags_and_intents_have_shares_of_their_own() -> None:
     wrong = [-10 * words for words in right]
     shares = task._best_shares(ROWS, Scores(wrong, intents), Scores(right, -intents))
     assert shares.tags >= 0.8 and shares.intents <= 0.2
+
+
+def test_intents_are_scored_by_the_sum_over_the_root_of_the_number_of_features() -> None:
+    weight = torch.tensor([[1.0, 0.0], [2.0, 4.0], [5.0, 1.0], [0.0, 0.0]])
+    bags = [torch.tensor([0, 1, 2]), torch.tensor([], dtype=torch.long), torch.tensor([1])]
+    found = linear_tagger._score_bags(bags, weight)
+    torch.testing.assert_close(
+        found, torch.tensor([[8.0, 5.0], [0.0, 0.0], [2.0, 4.0]]) / torch.tensor([3.0, 1, 1])[:, None].sqrt()
+    )
+    assert linear_tagger._score_bags([], weight).shape == (0, 2)
+    assert not linear_tagger._score_bags([bags[1]], weight).any()
+
+
+def test_features_that_are_not_known_have_the_last_row() -> None:
+    known = np.array([3, 5, 9], dtype=np.uint64)
+    assert linear_tagger._find(np.array([[5, 4], [9, 10]], dtype=np.uint64), known).tolist() == [[1, 3], [2, 3]]
+    assert linear_tagger._find(known, known[:0]).tolist() == [0, 0, 0]  # without features it is the only row
+
+
+def test_an_update_adds_up_what_the_rows_of_a_feature_have_in_common_and_keeps_the_last_at_0() -> None:
+    weight = torch.zeros(4, 1)
+    optimizer = linear_tagger._AdaGrad(weight)
+    before = optimizer.squares.clone()
+    optimizer.update_bags(torch.tensor([[0, 3], [0, 1]]), torch.tensor([[1.0], [2.0]]), rate=0.5)
+    summed = torch.tensor([3.0, 2.0])  # of features 0 and 1
+    expected = -0.5 * summed / (before[:2, 0] + summed**2).sqrt()
+    torch.testing.assert_close(weight[:, 0], torch.cat([expected, torch.zeros(2)]))

@@ -10,8 +10,8 @@ from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError, RecipeError
 from manyheads.tasks import Masked, MaskedSettings, MaskedTrainingTask
 from manyheads.tasks.masked.masked_training import MASK, MASK_TEXT, Masker
-from manyheads.text.tokenizer import BOS, PAD
-from manyheads.text.words import WordTable
+from manyheads.text.tokens.tokenizer import BOS, PAD
+from manyheads.text.tokens.words import WordTable
 
 from tasks.makers import BLANK_TEXTS, DOCUMENTS, TOKENIZERS, make_model, make_training_data
 
@@ -189,3 +189,18 @@ def test_settings_out_of_range(tmp_path: Path) -> None:
         make_training_task(make_masked(), tmp_path, sampling=0.1)
     with pytest.raises(DataError, match="There is nothing to score"):
         make_masked().score([("",)], ANY)
+
+
+def test_validation_reads_as_many_tokens_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    masked = make_masked()
+    rows = [(text,) for text in DOCUMENTS] * 20
+    n_tokens = len(masked.tokenizer.encode(DOCUMENTS[0]))
+    windows: list[int] = []
+    predict = Masked._predict_windows
+    monkeypatch.setattr(
+        Masked, "_predict_windows", lambda self, found: predict(self, windows.append(len(found)) or found)
+    )
+    masked.validate(rows, masked.metrics[0])
+    monkeypatch.setattr("manyheads.tasks.masked.masked_task._VALIDATION_TOKENS", n_tokens)
+    masked.validate(rows, masked.metrics[0])
+    assert windows[0] >= len(rows) > 3 >= windows[1] >= 1

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.classify.mixture import Mixture
+from manyheads.tasks.classify.ngram_svm import Mixture
 
 GENERATOR = torch.Generator().manual_seed(1)
 TARGETS = torch.nn.functional.one_hot(torch.arange(300) % 3, 3).float()

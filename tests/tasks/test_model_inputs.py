@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from manyheads.tasks import Language, LanguageSettings, Masked, MaskedSettings, Seq2Seq, Seq2SeqSettings
-from manyheads.tasks.model_inputs import batches_by_length, windows
-from manyheads.tasks.pooling import Pool, Pooling
-from manyheads.text.tokenizer import BOS, EOS, UNK, Token
+from manyheads.tasks.model_inputs import Pool, Pooling, batches_by_length, windows
+from manyheads.text.tokens.tokenizer import BOS, EOS, UNK, Token
 
 from tasks.makers import TOKENIZERS, make_model
 

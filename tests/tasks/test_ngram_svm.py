@@ -1,6 +1,8 @@
 """The linear classifier of n-grams, compared with scikit-learn's own pipeline."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,3 +77,18 @@ def test_arrays_are_restored(name: str) -> None:
     assert np.array_equal(getattr(again, name), getattr(fitted, name))
     with pytest.raises(ValueError, match="expected int64 hashes"):
         NgramSVM.from_arrays({key: array for key, array in fitted.arrays.items() if key != name}, len(LABELS))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("hashes", lambda hashes: hashes[[0, 0, *range(2, len(hashes))]], "not sorted"),  # one of them twice
+        ("hashes", lambda hashes: hashes[::-1].copy(), "not sorted"),
+        ("weights", lambda weights: weights[:, :-1], "weights has the shape"),
+        ("bias", lambda bias: bias * np.float32("nan"), "bias has values that are not finite"),
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_refused(name: str, change: Callable[[Any], Any], message: str) -> None:
+    fitted = NgramSVM.fit([text for text, _ in ROWS], TARGETS)
+    with pytest.raises(ValueError, match=message):
+        NgramSVM.from_arrays({**fitted.arrays, name: change(fitted.arrays[name])}, len(LABELS))

@@ -17,12 +17,12 @@ from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.lens import trace
 from manyheads.lens.importance import ablate, gradient_importance, single_heads
 from manyheads.lens.interventions import text_importance
-from manyheads.lens.row_sample import open_sample
+from manyheads.lens.scored_rows import open_sample
 from manyheads.model import ModelSettings, Transformer
-from manyheads.model.size import count_parameters
-from manyheads.tasks import TASKS, StreamingTask, SupportsEngines, Task, TrainingData
-from manyheads.text.readers import Row
-from manyheads.train import Checkpoints, Trainer, TrainSettings
+from manyheads.model.size import parameters_by_part
+from manyheads.tasks import TASKS, GenerativeTask, PairTask, Task, TrainingData
+from manyheads.text.reading.readers import Row
+from manyheads.training import Checkpoints, Trainer, TrainSettings
 
 from model.other_device import NAME, OtherDevice, OtherTensor, WrongDeviceError, moved
 from tasks.small import make_task, make_training_data
@@ -136,13 +136,13 @@ def test_predicting_and_scoring(kind: str) -> None:
         texts = [f"{text} [MASK]" for text in texts]
 
     def answers(one: Any) -> list[Any]:
-        if isinstance(one, SupportsEngines):
+        if isinstance(one, PairTask):
             one = one.with_engine(EngineSelector("torch"))
         results: list[Any] = [one.predict(texts, DecodeSettings(**decode, **method)) for method in methods]
         results.append(one.validate(scored, one.metrics[0]))
         calibrated = one.calibrate(scored)
         results.append(calibrated.score(scored, DecodeSettings(**decode, **methods[0])).scores)
-        if isinstance(one, StreamingTask):
+        if isinstance(one, GenerativeTask) and one.continues_prompts:
             results.append(list(one.stream(texts[0][:20], DecodeSettings(**decode))))
         return results
 
@@ -232,7 +232,7 @@ def test_model_without_memory() -> None:
         ids = torch.zeros(4, 9, dtype=torch.long)
         hidden = model.encode(ids, torch.ones_like(ids, dtype=torch.bool))
     assert (hidden.shape, hidden.device.type) == ((4, 9, 1024), "meta")
-    assert model.n_parameters == sum(count_parameters(settings).values())
+    assert model.n_parameters == sum(parameters_by_part(settings).values())
 
 
 def test_a_tensor_of_the_cpu_is_refused(other_device: None) -> None:

@@ -1,4 +1,4 @@
-"""Out of scope: the signs of texts that belong to no label, their weights, and how they are stored."""
+"""Out of scope: the features of texts that belong to no label, their weights, and how they are stored."""
 
 import json
 from dataclasses import replace
@@ -11,7 +11,7 @@ import torch
 from manyheads.decode import DecodeSettings
 from manyheads.metrics import auroc
 from manyheads.tasks import Classify, ClassifySettings
-from manyheads.tasks.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts
+from manyheads.tasks.classify.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts
 
 from tasks.small import make_task
 

@@ -8,8 +8,8 @@ import torch
 
 from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, TorchEngine
 from manyheads.tasks import Seq2Seq
-from manyheads.tasks.seq2seq.part_search import PartSearch
-from manyheads.text.tokenizer import EOS
+from manyheads.tasks.seq2seq.translation_search import PartSearch
+from manyheads.text.tokens.tokenizer import EOS
 
 from tasks import test_translation_parts
 

@@ -4,8 +4,8 @@ import pytest
 
 from manyheads.run import Recipe
 from manyheads.tasks import TASKS
-from manyheads.tasks.quickstart import Quickstart
-from manyheads.text.seen_words import words_of
+from manyheads.tasks.proposal import Quickstart
+from manyheads.text.tokens.seen_words import words_of
 
 QUICKSTARTS = {task.quickstart.name: task.quickstart for task in TASKS.values() if task.quickstart is not None}
 

@@ -19,7 +19,7 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.model import Tap, Transformer, smoothed_cross_entropy, symmetric_kl
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, Seq2SeqTrainingTask, TrainingData
 from manyheads.tasks.seq2seq import TensorBatch
-from manyheads.text.tokenizer import EOS, PAD
+from manyheads.text.tokens.tokenizer import EOS, PAD
 
 from tasks.makers import BLANK_TEXTS
 

@@ -24,11 +24,11 @@ from manyheads.tasks import (
     TagSettings,
     TrainingData,
 )
-from manyheads.train import ProcessGroup, Trainer, TrainSettings
-from manyheads.train.micro_batches import split_plan
+from manyheads.training import ProcessGroup, Trainer, TrainSettings
+from manyheads.training.micro_batches import split_plan
 
 from tasks import makers, small
-from train.ranks import run_ranks
+from training.ranks import run_ranks
 
 LABELED = [(f"{start} {noun} was fine", label) for start in ("the", "our") for noun in "abc" for label in ("x", "y")]
 TAGGED = [

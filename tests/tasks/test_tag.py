@@ -15,11 +15,10 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.settings import build
 from manyheads.tasks import Tag, TagSettings
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.ngrams import NgramTagger
-from manyheads.tasks.tag.tag_prediction import TaggedWords
-from manyheads.tasks.tag.tag_training import swap_mentions
-from manyheads.text.tag_schemes import tags_to_spans
-from manyheads.train import Trainer, TrainSettings
+from manyheads.tasks.tag.tag_training import NgramTagger, swap_mentions
+from manyheads.tasks.tag.tagging import TaggedWords
+from manyheads.text.reading.tag_schemes import tags_to_spans
+from manyheads.training import Trainer, TrainSettings
 
 from tasks.makers import BLANK_TEXTS
 from tasks.small import make_task, make_training_data

@@ -20,7 +20,7 @@ BAD = "in/O New/I-LOC York/I-LOC"
 def test_faults_are_repaired_and_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = conll(tmp_path / "test.conll", *[GOOD] * 9, *[BAD] * 7)
     messages: list[str] = []
-    monkeypatch.setattr("manyheads.tasks.tag.tag_faults.logger.warning", messages.append)
+    monkeypatch.setattr("manyheads.tasks.tag.tag_task.logger.warning", messages.append)
     for _ in range(2):
         rows = list(Tag.read(files, {}, TagSettings()))
     assert rows[-1] == ("in New York", "O B-LOC I-LOC")

@@ -1,9 +1,11 @@
 """Features of words: hashes of words, their parts and their neighbors."""
 
+from hashlib import sha256
+
 import numpy as np
 import pytest
 
-from manyheads.tasks.tag.tag_features import NO_FEATURE, shape_of, text_columns, word_features
+from manyheads.tasks.tag.linear_tagger import NO_FEATURE, shape_of, text_columns, word_features
 
 TEXTS = [["Ada", "lives", "in", "NEW", "York-12"], ["x"], ["in", "Oslo", "."]]
 
@@ -39,3 +41,13 @@ def test_short_words_have_fewer_features() -> None:
 @pytest.mark.parametrize(("word", "shape"), [("Ab-12", "Xx-00"), ("東京", "字字"), ("", ""), ("éÉ9", "xX0")])
 def test_shapes(word: str, shape: str) -> None:
     assert shape_of(word) == shape
+
+
+@pytest.mark.parametrize(
+    ("are_characters", "n_features", "digest"), [(False, 69, "a6d308fce28f9789"), (True, 17, "fa05b382b75fc754")]
+)
+def test_features_are_those_of_earlier_bundles(are_characters: bool, n_features: int, digest: str) -> None:
+    """A bundle stores a weight for each hash: with other features, taggers of earlier versions would predict noise."""
+    found = word_features(TEXTS, are_characters=are_characters)
+    assert found.shape == (9, n_features)
+    assert sha256(found.astype("<u8").tobytes()).hexdigest()[:16] == digest

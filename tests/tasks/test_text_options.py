@@ -10,7 +10,7 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import BundleError, DataError
 from manyheads.tasks import Classify, ClassifySettings, Seq2Seq, TextOptions
-from manyheads.tasks.seq2seq.translation_confidence import Confidence
+from manyheads.tasks.seq2seq.translation_search import Confidence
 
 from tasks import small
 from tasks.test_part_search import make_task

@@ -11,8 +11,8 @@ from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings
 from manyheads.tasks.model_inputs import with_output
 from manyheads.tasks.seq2seq.translation_parts import Part, Translation, join_candidates, part_spans, with_copied_spans
-from manyheads.text.copyable_spans import restore
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.markup.copyable_spans import restore
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 ROWS = [
     ("The cat sleeps in the house.", "La chatte dort dans la maison."),
@@ -251,3 +251,16 @@ def test_joining_many_parts_takes_linear_time() -> None:
     candidates = [[Translation(line[:-1], 0.0, 0.0, True)] for _ in parts]
     [joined] = join_candidates(text, parts, candidates, 1, are_samples=False)
     assert joined.text == text
+
+
+def test_a_text_without_its_pair_is_tokenized_as_it_is() -> None:
+    task = make_task(8)
+    text = "See https://x.org/b!"
+    assert task.lens_examples.tokenize(task, [text]) == task.tokenizer.tokenize_batch([text])
+    source, target = task.lens_examples.tokenize(task, [text, "Voir https://x.org/b!"])
+    placeholders = [
+        {one.id for one in tokens}
+        & {task.tokenizer.encode(symbol)[-1] for symbol in task.tokenizer.placeholders.symbols}
+        for tokens in (source, target)
+    ]
+    assert placeholders[0] == placeholders[1] != set()  # what both have in common is copied

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.text import arriving_lines
-from manyheads.text.arriving_lines import ArrivingLines
+from manyheads.text.reading import arriving_lines
+from manyheads.text.reading.arriving_lines import ArrivingLines
 
 
 class Pipe:
@@ -82,7 +82,7 @@ def test_faulty_lines_are_named(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_too_long_a_line_is_refused_before_its_end_comes(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arriving_lines, "MAX_LINE_BYTES", 1000)
-    monkeypatch.setattr("manyheads.text.files.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("manyheads.text.reading.files.MAX_LINE_BYTES", 1000)
     pipe.write(b"x" * 1001)
     with pytest.raises(DataError, match="line 1 is longer than"):
         next(ArrivingLines(pipe.stream).batches(10))

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.text.copyable_spans import Placeholders, copyable_spans, count_copied, mask, placeholder_symbols, restore
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.markup.copyable_spans import (
+    Placeholders,
+    copyable_spans,
+    count_copied,
+    mask,
+    placeholder_symbols,
+    restore,
+)
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 PLACEHOLDERS = Placeholders(tuple(placeholder_symbols(4)))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.text.documents import document_files, read_documents
+from manyheads.text.reading.documents import document_files, read_documents
 
 from text.makers import refuses
 
@@ -44,7 +44,7 @@ def test_each_table_row_is_a_document(tmp_path: Path) -> None:
 
 
 def test_very_long_file_is_split_into_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manyheads.text.documents._MAX_CHARACTERS", 10)
+    monkeypatch.setattr("manyheads.text.reading.documents._MAX_CHARACTERS", 10)
     path = tmp_path / "text.txt"
     path.write_text("12345\n" * 5, encoding="utf-8")
     documents = [row[0] for row in read_documents([path])]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from manyheads.text.element_placement import Inline, escape, place_elements
-from manyheads.text.markup import split_markup
+from manyheads.text.markup.element_placement import Inline, escape, place_elements
+from manyheads.text.markup.html_segments import split_markup
 
 
 def placed(html: str, translation: str, links: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.readers import read_lines, read_pairs
+from manyheads.text.reading.readers import read_lines, read_pairs
 
 from text.makers import Write, refuses
 
@@ -265,9 +265,9 @@ class TestNames:
 
     def test_format_of_compressed_files(self, write: Write) -> None:
         table, text = write("a.tsv.gz", gzip.compress(b"x\ty\n")), write("a.en.gz", gzip.compress(b"x\n"))
-        with refuses("*/a.tsv.gz is a table of pairs. Give it alone, or give two files of plain lines."):
+        with refuses("*/a.tsv.gz is a table. Give it alone, or give one file of plain lines per field."):
             read_pairs([text, table])
-        with pytest.raises(DataError, match=r"a\.en\.gz: a single file of pairs must end in \.tsv, \.csv"):
+        with pytest.raises(DataError, match=r"a\.en\.gz: a single file must end in \.csv, \.jsonl"):
             read_pairs([text])
 
 

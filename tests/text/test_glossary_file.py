@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.text.glossary_file import read_glossary
+from manyheads.text.terms.glossary_file import read_glossary
 
 
 def test_terms_comments_and_equal_lines(tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ from manyheads.errors import DataError
 from manyheads.tasks import columns
 from manyheads.tasks.columns import columns_in
 from manyheads.tasks.data_files import DataFiles
-from manyheads.text import documents, files, tagged_readers
-from manyheads.text import parquet as parquet_reader
-from manyheads.text.documents import read_documents
-from manyheads.text.files import MAX_LINE_BYTES, first_lines
-from manyheads.text.readers import columns_of, read_lines, read_pairs, read_rows
+from manyheads.text.reading import documents, files, tagged_readers
+from manyheads.text.reading.documents import read_documents
+from manyheads.text.reading.files import MAX_LINE_BYTES, first_lines
+from manyheads.text.reading.formats import parquet_format as parquet_reader
+from manyheads.text.reading.readers import columns_of, read_lines, read_pairs, read_rows
+from manyheads.text.reading.tagged_readers import read_tagged
 from manyheads.text.suggestions import missing_name
-from manyheads.text.tagged_readers import read_tagged
 
 from text.makers import Write, refuses
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.text.line_layout import content_spans
+from manyheads.text.markup.line_layout import content_spans
 
 
 def contents(text: str, language: str = "") -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.text.markup import Segment, split_markup
-from manyheads.text.words import split_text
+from manyheads.text.markup.html_segments import MarkupSegment, split_markup
+from manyheads.text.tokens.words import split_text
 
 TAG = re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL)
 
@@ -207,5 +207,5 @@ def test_hostile_html(html: str) -> None:
 
 def test_parts_are_the_whole_input() -> None:
     markup = split_markup("<p>a</p> <!-- x --> <p>b <b>c</b></p>")
-    kinds = [isinstance(part, Segment) for part in markup.parts]
+    kinds = [isinstance(part, MarkupSegment) for part in markup.parts]
     assert kinds == [False, True, False, True, False]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.text.markup_scanner import MarkupToken, scan_markup
+from manyheads.text.markup.markup_scanner import MarkupToken, scan_markup
 
 PIECES = [
     "<",

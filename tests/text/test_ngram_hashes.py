@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.text.ngram_hashes import MAX_CHARACTERS, MAX_WORDS, NgramCounts, normalized
+from manyheads.text.tokens.ngram_hashes import MAX_CHARACTERS, MAX_WORDS, NgramCounts, normalized
 
 
 def slow_ngrams(text: str) -> Counter[tuple[str, str]]:

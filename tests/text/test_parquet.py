@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.text.readers import columns_of, read_pairs
+from manyheads.text.reading.readers import columns_of, read_pairs
 
 from text.makers import Write, refuses
 
@@ -92,7 +92,7 @@ class TestFaults:
 
     def test_file_without_rows(self, write: Write) -> None:
         none = pyarrow.array([], pyarrow.string())
-        with refuses("*/a.parquet has columns, but no rows. Give a file with pairs."):
+        with refuses("*/a.parquet has columns, but no rows. Give a file with rows."):
             list(read_pairs([write("a.parquet", packed({"source": none, "target": none}))]))
         for read in (lambda path: list(read_pairs([path])), columns_of):
             with refuses("*/b.parquet is empty. Give a file with text."):
@@ -111,7 +111,7 @@ class TestFaults:
     def test_compressed_parquet_raises(self, write: Write) -> None:
         path = write("a.parquet.gz", b"")
         for read in (lambda path: read_pairs([path]), columns_of):
-            with refuses("*/a.parquet.gz: Parquet files are compressed internally. Decompress it to a.parquet."):
+            with refuses("*/a.parquet.gz: .parquet files are compressed internally. Decompress it to a.parquet."):
                 read(path)
 
     def test_without_pyarrow(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.text.phrases import Phrases
-from manyheads.text.tokenizer import EOS, Tokenizer, TokenizerSettings
+from manyheads.text.terms.phrases import Phrases
+from manyheads.text.tokens.tokenizer import EOS, Tokenizer, TokenizerSettings
 
 LINES = [
     "Die Katze schläft im Haus.",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.readers import columns_of, read_lines, read_pairs
+from manyheads.text.reading.readers import columns_of, read_lines, read_pairs
 
 from text.makers import Write, refuses
 
@@ -68,16 +68,14 @@ class TestParallel:
 
     def test_invalid_parallel_files(self, write: Write) -> None:
         text, table = write("a.en", "x\n"), write("a.tsv", "x\ty\n")
-        with pytest.raises(DataError, match="two parallel files have no columns"):
+        with pytest.raises(DataError, match=r"en: parallel files have no columns\. Remove source_column"):
             read_pairs([text, text], source_column="1", target_column="2")
-        with refuses("*/a.tsv is a table of pairs. Give it alone, or give two files of plain lines."):
+        with refuses("*/a.tsv is a table. Give it alone, or give one file of plain lines per field."):
             read_pairs([text, table])
-        with pytest.raises(
-            DataError, match=r"a\.en: a single file of pairs must end in \.tsv, \.csv, \.jsonl or \.parquet,"
-        ):
+        with pytest.raises(DataError, match=r"a\.en: a single file must end in \.csv, \.jsonl, \.parquet or \.tsv,"):
             read_pairs([text])
         for paths in ([], [text] * 3):
-            with pytest.raises(DataError, match=r"from one file .* or from two parallel files"):
+            with pytest.raises(DataError, match=r"from one file .* or from one file per field \(source, target\)"):
                 read_pairs(paths)
 
 
@@ -129,7 +127,7 @@ class TestTsv:
             read_pairs([path], source_column="id")
 
     def test_header_without_rows_raises(self, write: Write) -> None:
-        with refuses("*/a.tsv has a header, but no rows. Give a file with pairs."):
+        with refuses("*/a.tsv has a header, but no rows. Give a file with rows."):
             list(read_pairs([write("a.tsv", "en\tde\n")], source_column="en", target_column="de"))
 
 
@@ -291,7 +289,7 @@ class TestCsv:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            ("source,target\n", "*/a.csv has a header, but no rows. Give a file with pairs."),
+            ("source,target\n", "*/a.csv has a header, but no rows. Give a file with rows."),
             ("\n\r\n", "*/a.csv has only blank lines. Give a file with text."),
         ],
     )
@@ -352,8 +350,8 @@ class TestColumns:
 
     def test_files_without_columns(self, write: Write, tmp_path: Path) -> None:
         with refuses(
-            "*/a.en: a single file of pairs must end in .tsv, .csv, .jsonl or .parquet, optionally followed by .gz or "
-            ".zst. Rename it, or give two files."
+            "*/a.en: a single file must end in .csv, .jsonl, .parquet or .tsv, optionally followed by .gz or "
+            ".zst. Rename it, or give one file per field (source, target)."
         ):
             columns_of(write("a.en", "a\n"))
         with refuses("*/b.csv is empty. Give a file with text."):

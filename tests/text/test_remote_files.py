@@ -7,14 +7,14 @@ import pytest
 
 from manyheads.errors import DataError
 from manyheads.run.recipe import read_recipe
-from manyheads.text.remote_files import is_remote, local_copy
+from manyheads.text.reading.remote_files import is_remote, local_copy
 
 fsspec = pytest.importorskip("fsspec")
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("manyheads.text.remote_files.user_cache_folder", lambda name: tmp_path / "cache" / name)
+    monkeypatch.setattr("manyheads.text.reading.remote_files.user_cache_folder", lambda name: tmp_path / "cache" / name)
     return tmp_path / "cache" / "remote"
 
 
@@ -36,7 +36,7 @@ def test_an_object_is_copied_once_and_again_if_it_changes(own_cache: Path, monke
     first = local_copy("memory://bucket/text.en")
     assert (first.name, first.read_bytes()) == ("text.en", b"one\n")
     with monkeypatch.context() as patch:
-        patch.setattr("manyheads.text.remote_files.shutil.copyfileobj", None)  # a second copy would fail
+        patch.setattr("manyheads.text.reading.remote_files.shutil.copyfileobj", None)  # a second copy would fail
         assert local_copy("memory://bucket/text.en") == first
     put("memory://bucket/text.en", b"another\n")
     assert local_copy("memory://bucket/text.en").read_bytes() == b"another\n"
@@ -69,7 +69,8 @@ def test_without_fsspec_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_copy_that_breaks_off_leaves_nothing(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put("memory://bucket/text", b"0123456789")
     monkeypatch.setattr(
-        "manyheads.text.remote_files.shutil.copyfileobj", lambda source, stream, size: stream.write(source.read(4))
+        "manyheads.text.reading.remote_files.shutil.copyfileobj",
+        lambda source, stream, size: stream.write(source.read(4)),
     )
     with pytest.raises(DataError, match="4 of 10 bytes arrived"):
         local_copy("memory://bucket/text")

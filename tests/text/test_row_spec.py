@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.readers import Row, numbered_rows, read_rows
-from manyheads.text.row_spec import join_labels, label_text
+from manyheads.text.reading.readers import Row, numbered_rows, read_rows
+from manyheads.text.reading.row_spec import label_text, labels_converter
 
 from text.makers import Write, refuses
 
@@ -63,7 +63,7 @@ class TestTables:
     def test_missing_column_error_has_line(self, write: Write) -> None:
         with refuses(
             "*/a.tsv, line 2: the number of columns is 1, but should be 2. Check for a missing or an extra tab. If the "
-            "file has more than two columns, choose them with text_column and label_column."
+            "file has more than 2 columns, choose them with text_column and label_column."
         ):
             list(read_rows([write("a.tsv", "good\tpos\nbad\n")], LABELLED))
         with refuses("*/b.csv, line 3: the number of columns is 1, but should be 3. *"):
@@ -77,7 +77,7 @@ class TestTables:
         with refuses("*/c.txt: a file of plain lines has no columns. Remove text_column."):
             read_rows([write("c.txt", "one\n")], ("text",), ("1",))
         with refuses(
-            "no file given: rows are read from one file (.tsv, .csv, .jsonl or .parquet) or from one "
+            "no file given: rows are read from one file (.csv, .jsonl, .parquet or .tsv) or from one "
             "file of plain lines."
         ):
             read_rows([], ("text",))
@@ -113,14 +113,15 @@ class TestParallel:
     def test_invalid_combinations_of_files(self, write: Write) -> None:
         plain, table = write("a", "x\n"), write("a.csv", "text,label\n")
         with refuses(
-            "*/a, */a: rows are read from one file (.tsv, .csv, .jsonl or .parquet) or from three parallel files."
+            "*/a, */a: rows are read from one file (.csv, .jsonl, .parquet or .tsv) or from one file per field (text, "
+            "tags, label)."
         ):
             read_rows([plain, plain], JOINT)
-        with refuses("*/a: a single file of rows must end in .tsv, .csv, .jsonl or .parquet, * or give three files."):
+        with refuses("*/a: a single file must end in .csv, .jsonl, .parquet or .tsv, * per field (text, tags, label)."):
             read_rows([plain], JOINT)
-        with refuses("*/a.csv is a table of rows. Give it alone, or give two files of plain lines."):
+        with refuses("*/a.csv is a table. Give it alone, or give one file of plain lines per field."):
             read_rows([plain, table], LABELLED)
-        with refuses("*/a, */a: two parallel files have no columns. Remove text_column and label_column."):
+        with refuses("*/a, */a: parallel files have no columns. Remove text_column and label_column."):
             read_rows([plain, plain], LABELLED, ("1", None))
 
 
@@ -138,13 +139,13 @@ class TestConversions:
     )
     def test_lists_of_labels(self, write: Write, value: object, text: str) -> None:
         path = write("a.jsonl", json.dumps({"text": "a", "label": value}))
-        assert list(read_rows([path], LABELLED, converters={"label": join_labels("|")})) == [("a", text)]
+        assert list(read_rows([path], LABELLED, converters={"label": labels_converter("|")})) == [("a", text)]
 
     @pytest.mark.parametrize("value", ["null", '["x|y", "z"]', '[""]', "[[1]]", '{"a": 1}', "NaN"])
     def test_unsupported_labels(self, write: Write, value: str) -> None:
         path = write("a.jsonl", f'{{"text": "a", "label": {value}}}\n')
         with refuses(f'*/a.jsonl, line 1: "label" is {value}, which is not supported. Use a string.'):
-            list(read_rows([path], LABELLED, converters={"label": join_labels("|")}))
+            list(read_rows([path], LABELLED, converters={"label": labels_converter("|")}))
 
     def test_fields_without_converter_must_be_strings(self, write: Write) -> None:
         path = write("a.jsonl", '{"text": 1, "label": 1}')
@@ -154,7 +155,7 @@ class TestConversions:
     @settings(deadline=None)
     @given(st.lists(st.text(min_size=1).filter(lambda label: "|" not in label)))
     def test_joined_labels_round_trip(self, labels: list[str]) -> None:
-        joined = join_labels("|")(labels)
+        joined = labels_converter("|")(labels)
         assert joined is not None
         assert (joined.split("|") if joined else []) == labels
 
@@ -166,7 +167,7 @@ class TestConversions:
             stream = io.BytesIO()
             parquet.write_table(pyarrow.table({"label": labels, "text": ["t"] * len(labels)}), stream)
             path = write("a.parquet", stream.getvalue())
-            return list(read_rows([path], LABELLED, converters={"label": join_labels("|")}))
+            return list(read_rows([path], LABELLED, converters={"label": labels_converter("|")}))
 
         assert rows([1, 0]) == [("t", "1"), ("t", "0")]
         assert rows([True]) == [("t", "true")]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.text import seen_words
-from manyheads.text.seen_words import SeenWords, words_of
+from manyheads.text.tokens import seen_words
+from manyheads.text.tokens.seen_words import SeenWords, words_of
 
 TEXTS = ["Two cats are sleeping.", "The teacher's book isn't red; l’homme reads it!", "我爱猫。"]
 
@@ -66,7 +66,7 @@ def test_few_new_words_share_the_hash_of_a_seen_one() -> None:
 
 
 def test_hashes_are_the_same_in_every_process() -> None:
-    code = "from manyheads.text.seen_words import SeenWords; print(SeenWords.of(['a cat']).hashes.tolist())"
+    code = "from manyheads.text.tokens.seen_words import SeenWords; print(SeenWords.of(['a cat']).hashes.tolist())"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == str(seen(["Cat a"]).hashes.tolist())
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.text.sentence_splitting import split_long, split_sentences
+from manyheads.text.tokens.sentence_splitting import split_long, split_sentences
 
 
 def parts(text: str, language: str = "") -> list[str]:

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from manyheads import corpora
-from manyheads.text.subword_sampling import SubwordSampler
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.tokens.subword_sampling import SubwordSampler
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 LINES = [text for pair in corpora.pairs("en", "zh", "train", 400) for text in pair]
 AWKWARD = ["  a  b ▁▁ 😀 x", "ab 鬱 c", "", " ", "a", "▁", "\t\0 "]
 
 IN_A_PROCESS = """
 import hashlib, sys
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.tokens.tokenizer import Tokenizer
 tokenizer = Tokenizer.from_file(sys.argv[1])
 rows = tokenizer.sample_batch(["The dog sleeps in the garden."] * 20, 0.1, 7)
 print(hashlib.sha256(str(rows).encode()).hexdigest())

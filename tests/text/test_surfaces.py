@@ -1,7 +1,7 @@
 """The bytes of token ids, and the ids with which a text can go on."""
 
-from manyheads.text.surfaces import Surfaces
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.tokens.surfaces import Surfaces
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 
 def test_ids_that_begin_or_exceed_a_text() -> None:

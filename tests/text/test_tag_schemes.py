@@ -1,12 +1,12 @@
 import re
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.tag_schemes import (
-    SCHEMES,
+from manyheads.text.reading.tag_schemes import (
     AnyScheme,
     Scheme,
     Span,
@@ -17,6 +17,8 @@ from manyheads.text.tag_schemes import (
 )
 
 from text.makers import refuses
+
+SCHEMES: tuple[Scheme, ...] = get_args(Scheme)
 
 
 @st.composite

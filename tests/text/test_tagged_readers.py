@@ -4,15 +4,16 @@ import json
 import os
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.errors import DataError
-from manyheads.text.readers import Row
-from manyheads.text.tag_schemes import SCHEMES, Scheme, detect_scheme, spans_to_tags, tags_to_spans
-from manyheads.text.tagged_readers import read_tagged
+from manyheads.text.reading.readers import Row
+from manyheads.text.reading.tag_schemes import Scheme, detect_scheme, spans_to_tags, tags_to_spans
+from manyheads.text.reading.tagged_readers import read_tagged
 
 from text.makers import Write, refuses
 
@@ -137,7 +138,7 @@ class TestColumns:
             ),
             min_size=1,
         ),
-        st.sampled_from(SCHEMES),
+        st.sampled_from(get_args(Scheme)),
         st.sampled_from([" ", "\t"]),
     )
     def test_every_scheme_gives_the_same_rows(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyheads.text.terms import FoundTerm, find_terms
+from manyheads.text.terms.term_search import FoundTerm, find_terms
 
 
 @pytest.mark.parametrize(

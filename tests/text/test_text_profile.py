@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from manyheads.text.text_profile import TextProfile, is_upper
+from manyheads.text.tokens.text_profile import TextProfile, is_upper
 
 STRAIGHT = [
     'He said "yes" to Tom\'s sister in Boston.',

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from manyheads.text.text_streamer import TextStreamer
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.tokens.text_streamer import TextStreamer
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 LINES = ["the cat sat on the mat.\n\nTHE DOG:\nNo, no.\n", "the dog ran to the cat, and\nthe mat was red.\n\n"] * 60
 TOKENIZERS = [Tokenizer.train(LINES, TokenizerSettings(kind=kind, vocab_size=400)) for kind in ("bpe", "character")]

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from manyheads import corpora
 from manyheads.errors import BundleError, DataError, RecipeError
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Token, Tokenizer, TokenizerSettings
-from manyheads.text.tokenizer_training import _chunks, _rows, _sample
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Token, Tokenizer, TokenizerSettings
+from manyheads.text.tokens.tokenizer_training import _chunks, _rows, _sample
 
 ENGLISH = re.split(" ", "the a small big red dog cat child tree runs sleeps sees under over near house café 1999 24")
 CHINESE = re.split(" ", "一只 小 大 红 狗 猫 孩子 树 跑 睡觉 看见 在 下面 房子 旁边 ， 。 ！ （ ）")
@@ -159,7 +159,7 @@ class TestTraining:
             for split, count in (("train", 4000), ("valid", 200))
         )
         lines = Tokenizer.train(train, chosen)
-        monkeypatch.setattr("manyheads.text.tokenizer_training._MAX_SIZE_OF_LINES", 1000)
+        monkeypatch.setattr("manyheads.text.tokens.tokenizer_training._MAX_SIZE_OF_LINES", 1000)
         words = Tokenizer.train(train, chosen)
         assert words.to_bytes() == Tokenizer.train(train, chosen).to_bytes()
         n_tokens = [sum(map(len, one.encode_batch(held_out))) for one in (words, lines)]
@@ -172,7 +172,7 @@ class TestTraining:
         sample = [b"the cat sees the dog"] * 60 + [b"the tree"]
         whole = [row.split(b"\t") for row in _rows(sample, kind)]
         assert {text for text, _ in whole} == set(sample)
-        monkeypatch.setattr("manyheads.text.tokenizer_training._MAX_SIZE_OF_LINES", 1000)
+        monkeypatch.setattr("manyheads.text.tokens.tokenizer_training._MAX_SIZE_OF_LINES", 1000)
         rows = [(text, int(count)) for text, count in (row.split(b"\t") for row in _rows(sample, kind))]
         counts: Counter[bytes] = Counter()
         for text, count in rows:
@@ -234,7 +234,7 @@ def test_numbers_are_split_into_digits_and_full_width_characters_survive() -> No
 def test_training_and_failing_print_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     code = """if True:
         from manyheads.errors import BundleError
-        from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
+        from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
         for blob in (b"", b"junk", b"\\x12\\x00"):
             try:
                 Tokenizer.from_bytes(blob)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.text.tokenizer import Tokenizer, TokenizerSettings
-from manyheads.text.words import SplitBy, Word, WordTable, choose_split_by, is_blank, split_text
+from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
+from manyheads.text.tokens.words import SplitBy, Word, WordTable, choose_split_by, is_blank, split_text
 
 # Text that means trouble: accents, joiners, flags, jamo, white space of all sorts, points and quotes.
 ODD = st.text(

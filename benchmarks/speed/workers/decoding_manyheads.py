@@ -14,14 +14,15 @@ import torch
 from safetensors.torch import load_file
 from translating import Ids, serve
 
+from manyheads.answer.request import AnswerOptions
 from manyheads.bundle import load
-from manyheads.cli.answer_lines import AnswerWriter
+from manyheads.cli.answer_lines import AnswerLines, PredictOptions
 from manyheads.cli.output import open_output
 from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, SpecialTokens
 from manyheads.decode.native.loading import library
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.weights import load_weights
-from manyheads.text.readers import read_lines
+from manyheads.text.reading.readers import read_lines
 
 
 class Manyheads:
@@ -48,10 +49,9 @@ class Manyheads:
 
     def translate_file(self, source: str, target: str, beam: int) -> None:
         changes = {"method": "greedy"} if beam == 1 else {"beam": beam}
-        bundle = replace(self.bundle, decode=replace(self.bundle.decode, **changes))
-        writer = AnswerWriter(bundle, n_best=1, as_json=False)
+        lines = AnswerLines(self.bundle, PredictOptions(Path(), AnswerOptions(changes)))
         with open_output(Path(target), source) as stream:
-            for line in writer.answer(list(read_lines(source)), 1):
+            for line in lines.write(list(read_lines(source)), 1):
                 stream.write(line + "\n")
 
     def prepare(self, sources: Ids) -> Ids:

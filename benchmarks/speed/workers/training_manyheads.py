@@ -17,8 +17,8 @@ from turns import Ids, serve
 from manyheads.data import PairBatch
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.seq2seq import Seq2SeqSettings, Seq2SeqTrainingTask
-from manyheads.train.loop import Trainer
-from manyheads.train.settings import TrainSettings
+from manyheads.training.loop import Trainer
+from manyheads.training.settings import TrainSettings
 
 
 class Manyheads:

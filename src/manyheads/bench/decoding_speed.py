@@ -14,8 +14,8 @@ from manyheads.data import plan_batches
 from manyheads.decode import ENGINES, DecodeSettings, Engine, EngineSelector, SpecialTokens
 from manyheads.errors import EngineError
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks import SupportsEngines, Task
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.tasks import PairTask, Task
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
 
 Decode = Callable[[Sequence[Any]], object]  # decodes a batch
 
@@ -165,7 +165,7 @@ def _decode_ids(engine: Engine, settings: DecodeSettings) -> Decode:
 def bundle_cases(bundle: Bundle) -> tuple[list[BenchmarkCase], list[MissingEngine]]:
     """Every engine that can decode for a bundle, with the bundle's settings and greedily."""
     task = bundle.task
-    if not isinstance(task, SupportsEngines):
+    if not isinstance(task, PairTask):
         method = describe_method(bundle.decode) if task.model.settings.has_decoder else ""
         return [BenchmarkCase("torch", method, _predict(task, bundle.decode), True)], []
     cases, missing = [], {}

@@ -17,14 +17,14 @@ from manyheads.bench.sentences import Sentences
 from manyheads.bench.training_speed import MatmulSpeed, TrainingSpeed, measure_training
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.model import ModelSettings
 from manyheads.run import Corpus, Recipe
-from manyheads.tasks import StreamingTask
-from manyheads.text.readers import read_lines
+from manyheads.text.reading.readers import read_lines
 
 
 @dataclass(frozen=True)
-class Stage:
+class Measuring:
     """A measurement that starts now."""
 
     what: str
@@ -42,7 +42,7 @@ class Size:
     decoding_seconds: float
 
 
-Event = Stage | Sentences | MatmulSpeed | TrainingSpeed | DecodingSpeed | MissingEngine
+Event = Measuring | Sentences | MatmulSpeed | TrainingSpeed | DecodingSpeed | MissingEngine
 
 SIZES = {
     "tiny": Size(
@@ -59,20 +59,20 @@ _PROMPT = 60  # characters
 
 def measure_machine(names: Sequence[str]) -> Iterator[Event]:
     """Measure matrix products, then training and translation with untrained models of these sizes."""
-    yield Stage("multiplying matrices")
+    yield Measuring(_("multiplying matrices"))
     matmul = MatmulSpeed.measure()
     yield matmul
-    yield Stage("preparing sentences")
+    yield Measuring(_("preparing sentences"))
     with Sentences.make() as sentences:
         yield sentences
         for name in names:
             size = SIZES[name]
             settings = ModelSettings.preset(name, vocab_size=size.vocab_size, max_length=256)
-            yield Stage(f"training the {name} model")
+            yield Measuring(_("training the {name} model", name=name))
             yield measure_training(
                 name, settings, sentences, matmul, batch_tokens=size.batch_tokens, seconds=size.training_seconds
             )
-            yield Stage(f"translating with the {name} model")
+            yield Measuring(_("translating with the {name} model", name=name))
             sources = sentences.sources(size.n_sentences)
             comparison = EngineComparison(name, sources, size.n_latency, size.decoding_seconds)
             comparison.cases, missing = model_cases(make_endless_model(settings), sources)
@@ -90,17 +90,22 @@ def read_texts(bundle: Bundle, lines: Path | None = None) -> list[str]:
             rows = Corpus.of(recipe).valid()
             texts = [row[0] for row in islice(bundle.task.usable(rows), _N_TEXTS)]
     except DataError as error:
-        hint = " The bundle's validation set cannot be read: pass texts with --lines FILE." if lines is None else ""
-        raise DataError(f"{error}{hint}") from None
+        if lines is not None:
+            raise
+        raise DataError(
+            _("{error} The bundle's validation set cannot be read: pass texts with --lines FILE.", error=error)
+        ) from None
     if not texts:
-        raise DataError(f"{lines or 'The validation set'} has no text. Pass texts with --lines FILE.")
+        if lines is None:
+            raise DataError(_("The validation set has no text. Pass texts with --lines FILE."))
+        raise DataError(_("{lines} has no text. Pass texts with --lines FILE.", lines=lines))
     # A model that continues prompts gets the beginning of each document.
-    return [text[:_PROMPT] for text in texts] if isinstance(bundle.task, StreamingTask) else texts
+    return [text[:_PROMPT] for text in texts] if bundle.task.continues_prompts else texts
 
 
 def measure_bundle(bundle: Bundle, texts: Sequence[str]) -> Iterator[Event]:
     """Measure the predictions of a bundle, from text to text."""
-    yield Stage("predicting")
+    yield Measuring(_("predicting"))
     comparison = EngineComparison("bundle", texts, min(5, len(texts)), _BUNDLE_SECONDS)
     comparison.cases, missing = bundle_cases(bundle)
     yield from comparison.run()

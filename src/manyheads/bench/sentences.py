@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from manyheads import corpora
 from manyheads.data import Encoded, Texts
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings
-from manyheads.text.tokenizer import EOS, Tokenizer, TokenizerSettings
+from manyheads.text.tokens.tokenizer import EOS, Tokenizer, TokenizerSettings
 
 _LANGUAGES = ("en", "de")
 _N_PAIRS = 2000

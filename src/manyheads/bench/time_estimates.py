@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from manyheads.bench.decoding_speed import DecodingSpeed
 from manyheads.bench.training_speed import TrainingSpeed
-from manyheads.tasks.seq2seq.seq2seq_init import count_epochs
+from manyheads.tasks.seq2seq.seq2seq_commands import count_pair_epochs
 
 N_PAIRS = 30_000
 N_LINES = 10_000
@@ -45,7 +45,7 @@ def estimate_times(
     trained: Iterable[TrainingSpeed], decoded: Iterable[DecodingSpeed], tokens_per_pair: float = 0.0
 ) -> TimeEstimates:
     """Estimate times; `tokens_per_pair` counts target tokens, EOS included."""
-    n_epochs = count_epochs(N_PAIRS)
+    n_epochs = count_pair_epochs(N_PAIRS)
     return TimeEstimates(
         tuple(
             Training(

@@ -15,8 +15,8 @@ from manyheads.bench.sentences import Sentences
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
 from manyheads.tasks.seq2seq import Seq2SeqTrainingTask, TensorBatch
-from manyheads.text.tokenizer import PAD
-from manyheads.train import Trainer, TrainSettings
+from manyheads.text.tokens.tokenizer import PAD
+from manyheads.training import Trainer, TrainSettings
 
 _MAX_STEPS = 40
 _MATRIX_SIZES = (512, 768, 1024, 1536)

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from manyheads.errors import DataError
-from manyheads.text.files import MAX_LINE_BYTES, UTF8_BOM, check_readable, empty_file_error, file_lines, lines_at
+from manyheads.messages import _
+from manyheads.text.reading.files import (
+    MAX_LINE_BYTES,
+    UTF8_BOM,
+    check_readable,
+    empty_file_error,
+    file_lines,
+    lines_at,
+)
 
 _BLOCK_BYTES = 1 << 20
 
@@ -43,7 +51,7 @@ class Shard(NamedTuple):
     @property
     def lines(self) -> str:
         """The numbers of the lines, counted from 1, as messages name them."""
-        return f"{self.first + 1:,} to {self.first + self.n_lines:,}"
+        return _("{first:,} to {last:,}", first=self.first + 1, last=self.first + self.n_lines)
 
 
 @dataclass(frozen=True)
@@ -60,7 +68,9 @@ class InputFile:
         """Raise DataError if the file was changed since the plan was made."""
         status = Path(self.path).stat()
         if (status.st_size, status.st_mtime_ns) != (self.n_bytes, self.modified):
-            raise DataError(f"{self.path} changed during the job. Restore it, and run the same command again.")
+            raise DataError(
+                _("{path} changed during the job. Restore it, and run the same command again.", path=self.path)
+            )
 
 
 @dataclass(frozen=True)
@@ -96,17 +106,12 @@ class LineSource:
             yield from lines_at(Path(file.path), segment.start, segment.n_lines)
             file.check_unchanged()
 
-    def all_lines(self) -> Iterator[str]:
-        """Yield the lines of all files."""
-        for file in self.files:
-            yield from lines_at(Path(file.path), 0, file.n_lines)
-
     def name_line(self, number: int) -> str:
         """Name the line of this number, counted from 1: with its file, if there are several."""
         if len(self.files) == 1:
-            return f"Line {number}"
+            return _("Line {number}", number=number)
         index = bisect_right(self._starts, number - 1) - 1
-        return f"{self.files[index].path}, line {number - self._starts[index]}"
+        return _("{path}, line {number}", path=self.files[index].path, number=number - self._starts[index])
 
 
 def plan_shards(paths: Sequence[Path], shard_lines: int) -> ShardPlan:
@@ -149,15 +154,15 @@ def _scan(index: int, path: Path, n_first: int, n_lines: int) -> tuple[InputFile
                     break
             decoder.decode(b"", final=True)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}.") from None
+        raise DataError(_("{path} cannot be read: {strerror}.", path=path, strerror=error.strerror)) from None
     except UnicodeDecodeError:
         cutter.is_valid = False
     if cutter.position in (0, len(UTF8_BOM)) and path.read_bytes() in (b"", UTF8_BOM):
         raise empty_file_error(path)
     if not cutter.is_valid or cutter.longest > MAX_LINE_BYTES or cutter.position != status.st_size:
-        for _ in file_lines(path, None):  # raises for the first line that cannot be read
+        for _line in file_lines(path, None):  # raises for the first line that cannot be read
             pass
-        raise DataError(f"{path} changed while it was read. Run the same command again.")
+        raise DataError(_("{path} changed while it was read. Run the same command again.", path=path))
     segments = cutter.finish()
     n_all = sum(segment.n_lines for segment in segments)
     return InputFile(str(path), digest.hexdigest(), status.st_size, n_all, status.st_mtime_ns), segments
@@ -185,7 +190,7 @@ class _Cutter:
             self.longest = max(self.longest, self.position + len(block) - self.line_start)
         n_found, offset = block.count(b"\n"), 0
         while n_found >= self.n_left:
-            for _ in range(self.n_left):
+            for _line in range(self.n_left):
                 offset = block.index(b"\n", offset) + 1
             n_found -= self.n_left
             self._close(self.n_open + self.n_left, self.position + offset)

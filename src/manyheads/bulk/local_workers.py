@@ -22,6 +22,7 @@ from manyheads.bulk.line_shards import Shard
 from manyheads.bulk.shard_schedule import Outcome, WorkerTask
 from manyheads.bulk.shard_worker import answer_shard, outcome_of, shard_from, use_one_thread
 from manyheads.errors import JobError, ManyheadsError
+from manyheads.messages import _
 
 _MAX_STARTS = 3  # failed ones in a row, before the job fails
 _JOIN_SECONDS = 5.0
@@ -45,7 +46,7 @@ class LocalWorkers:
 
     def submit(self, shard: Shard) -> None:
         """Give a shard to an idle worker; start one if there is none."""
-        worker = next((one for one in self._workers if one.shard is None), None) or self._start()
+        worker = next((worker for worker in self._workers if worker.shard is None), None) or self._start()
         worker.shard = shard
         with suppress(OSError):  # if it has died, `wait` sees it
             worker.connection.send_bytes(json.dumps(shard).encode())
@@ -55,11 +56,11 @@ class LocalWorkers:
         outcomes: list[Outcome] = []
         while not outcomes:
             ready = wait([worker.connection for worker in self._workers])
-            for worker in [one for one in self._workers if one.connection in ready]:
+            for worker in [worker for worker in self._workers if worker.connection in ready]:
                 try:
                     message = json.loads(worker.connection.recv_bytes())
                 except (EOFError, OSError):
-                    outcomes += self._bury(worker)
+                    outcomes += self._remove_dead(worker)
                     continue
                 if "ready" in message:
                     worker.is_ready, self._n_failed_starts = True, 0
@@ -91,7 +92,7 @@ class LocalWorkers:
         self._workers.append(worker)
         return worker
 
-    def _bury(self, worker: _Worker) -> list[Outcome]:
+    def _remove_dead(self, worker: _Worker) -> list[Outcome]:
         """Remove a worker that has died; return the outcome for its shard, if it was working on one."""
         self._workers.remove(worker)
         worker.connection.close()
@@ -102,8 +103,12 @@ class LocalWorkers:
         self._n_failed_starts += 1
         if self._n_failed_starts == _MAX_STARTS:
             raise JobError(
-                f"{_MAX_STARTS} worker processes ended while they were loading the bundle: {reason}. "
-                "Use fewer --processes if memory is short."
+                _(
+                    "{n_starts} worker processes ended while they were loading the bundle: {reason}. Use fewer "
+                    "--processes if memory is short.",
+                    n_starts=_MAX_STARTS,
+                    reason=reason,
+                )
             )
         if worker.shard is not None:  # the shard is not to blame
             self.submit(worker.shard)
@@ -112,15 +117,16 @@ class LocalWorkers:
 
 def _exit_reason(code: int | None) -> str:
     if code is None:
-        return "the worker process closed its pipe"
+        return _("the worker process closed its pipe")
     if code >= 0:
-        return f"the worker process ended with exit code {code}"
+        return _("the worker process ended with exit code {code}", code=code)
     try:
         name = signal.Signals(-code).name
     except ValueError:
         name = str(-code)
-    memory = ", perhaps for lack of memory" if -code == getattr(signal, "SIGKILL", 9) else ""
-    return f"the worker process was ended by {name}{memory}"
+    if -code == getattr(signal, "SIGKILL", 9):
+        return _("the worker process was ended by {signal}, perhaps for lack of memory", signal=name)
+    return _("the worker process was ended by {signal}", signal=name)
 
 
 def _run_worker(connection: Connection, task: WorkerTask) -> None:

@@ -14,6 +14,7 @@ from manyheads.bulk.line_shards import Shard
 from manyheads.bulk.shard_schedule import AnswerShard, Outcome, WorkerTask
 from manyheads.bulk.shard_worker import answer_shard, outcome_of, use_one_thread
 from manyheads.errors import JobError, ManyheadsError
+from manyheads.messages import _
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 _OBJECT_STORE_BYTES = 100_000_000  # tasks pass byte offsets, not text
@@ -36,7 +37,7 @@ class RayWorkers:
         try:
             import ray
         except ImportError:
-            raise JobError("--on ray needs Ray, which is not installed: pip install 'manyheads[ray]'.") from None
+            raise JobError(_("--on ray needs Ray, which is not installed: pip install 'manyheads[ray]'.")) from None
         self._ray: Any = ray
         self._start(n_processes)
         self.n_slots = _PER_CPU * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
@@ -58,8 +59,14 @@ class RayWorkers:
         try:
             self._ray.init(**options)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-            where = os.environ.get(ADDRESS_VARIABLE) or "this machine"
-            raise JobError(f"Ray cannot be reached or started ({where}): {_first_line(error)}.") from None
+            where = os.environ.get(ADDRESS_VARIABLE) or _("this machine")
+            raise JobError(
+                _(
+                    "Ray cannot be reached or started ({where}): {reason}.",
+                    where=where,
+                    reason=_first_line(error),
+                )
+            ) from None
 
     def submit(self, shard: Shard) -> None:
         """Queue a shard as a task."""
@@ -67,7 +74,7 @@ class RayWorkers:
 
     def wait(self) -> Sequence[Outcome]:
         """Return the outcomes of the tasks that end first."""
-        ended, _ = self._ray.wait(list(self._running), num_returns=1)
+        ended = self._ray.wait(list(self._running), num_returns=1)[0]
         return [self._outcome(reference, self._running.pop(reference)) for reference in ended]
 
     def _outcome(self, reference: Any, shard: Shard) -> Outcome:
@@ -75,9 +82,11 @@ class RayWorkers:
         try:
             message = json.loads(self._ray.get(reference))
         except errors.RayTaskError as error:  # the worker could not load what it needs
-            return Outcome(shard, error=JobError(f"A worker of Ray failed: {_first_line(error.cause)}."))
+            return Outcome(
+                shard, error=JobError(_("A worker of Ray failed: {reason}.", reason=_first_line(error.cause)))
+            )
         except errors.RayError as error:
-            return Outcome(shard, death=f"the worker of Ray ended ({type(error).__name__})")
+            return Outcome(shard, death=_("the worker of Ray ended ({error})", error=type(error).__name__))
         return outcome_of(shard, message)
 
     def close(self) -> None:

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, TextIO
 from uuid import uuid4
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.errors import JobError, ManyheadsError, TrainingError
+from manyheads.messages import _
 from manyheads.storage import LOCK, atomic_write, locked, naming_full_disk, sha256_of, sync
 
 FORMAT = 1  # of job.json
@@ -52,10 +53,14 @@ class ShardFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except FileExistsError:
-            raise JobError(f"{self.path} is a file, not a folder. Choose another folder for the shards.") from None
+            raise JobError(
+                _("{path} is a file, not a folder. Choose another folder for the shards.", path=self.path)
+            ) from None
         has_job = (self.path / _JOB).exists()
         if not has_job and any(file.name != LOCK for file in self.path.iterdir() if not file.name.endswith(_PARTIAL)):
-            raise JobError(f"{self.path} is not empty, and it is not a folder of shards. Choose a new folder.")
+            raise JobError(
+                _("{path} is not empty, and it is not a folder of shards. Choose a new folder.", path=self.path)
+            )
         try:
             with locked(self.path):
                 self._remove_partial()
@@ -68,7 +73,7 @@ class ShardFolder:
                 self._remove_partial()
         except TrainingError:
             raise JobError(
-                f"{self.path} is in use by another process. Wait for it, or choose another folder."
+                _("{path} is in use by another process. Wait for it, or choose another folder.", path=self.path)
             ) from None
 
     def _remove_partial(self) -> None:
@@ -78,12 +83,18 @@ class ShardFolder:
                 file.unlink(missing_ok=True)
 
     def _check_job(self, job: Mapping[str, Any]) -> None:
-        known = read_json(self.path / _JOB, JobError)
+        known = read_json_object(self.path / _JOB, JobError)
         if known.get("format") != FORMAT:
-            raise JobError(f"{self.path} was made by another version of manyheads. Choose a new folder.")
+            raise JobError(_("{path} was made by another version of manyheads. Choose a new folder.", path=self.path))
         for name, value in job.items():
             if known.get(name) != value:
-                raise JobError(f"{self.path} {_difference(name, known.get(name), value)}. Choose a new folder.")
+                raise JobError(
+                    _(
+                        "{path} {difference}. Choose a new folder.",
+                        path=self.path,
+                        difference=_difference(name, known.get(name), value),
+                    )
+                )
 
     def is_finished(self, number: int) -> bool:
         """Return whether a shard is complete and undamaged."""
@@ -96,7 +107,7 @@ class ShardFolder:
 
     def record(self, number: int) -> dict[str, Any]:
         """Return the record of a finished shard."""
-        return read_json(self._record_file(number), JobError, _MAX_RECORD_BYTES)
+        return read_json_object(self._record_file(number), JobError, _MAX_RECORD_BYTES)
 
     def write(self, number: int, write_answers: WriteAnswers) -> None:
         """Write a shard; other processes may write the same one meanwhile."""
@@ -140,12 +151,14 @@ class ShardFolder:
 def _difference(name: str, known: Any, given: Any) -> str:
     """Say how a folder differs from the job that is to continue there."""
     if name == "bundle":
-        return "has answers of another bundle"
+        return _("has answers of another bundle")
     if name == "input":
         digests = [file["sha256"] for file in known or []]
-        changed = [file["name"] for file in given if file["sha256"] not in digests]
-        return f"has answers to other text: {', '.join(changed)} changed" if changed else "has answers to other files"
+        changed = ", ".join(file["name"] for file in given if file["sha256"] not in digests)
+        if changed:
+            return _("has answers to other text: {files} changed", files=changed)
+        return _("has answers to other files")
     if name == "options" and isinstance(known, dict):
-        changed = [key.replace("_", "-") for key in {**known, **given} if known.get(key) != given.get(key)]
-        return f"has answers that were made with other options: {', '.join(changed)}"
-    return f"was made with {name.replace('_', '-')} {known}, not {given}"
+        options = ", ".join(key.replace("_", "-") for key in {**known, **given} if known.get(key) != given.get(key))
+        return _("has answers that were made with other options: {options}", options=options)
+    return _("was made with {option} {known}, not {given}", option=name.replace("_", "-"), known=known, given=given)

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TextIO, TypeAlias
 
 from manyheads.bulk.line_shards import Shard
 from manyheads.errors import JobError
+from manyheads.messages import _
 
 MAX_ATTEMPTS = 2
 _N_LISTED = 10  # failed shards in a message
@@ -86,8 +87,13 @@ def _describe(failed: Sequence[Outcome]) -> str:
     numbers = sorted(outcome.shard.number for outcome in failed)
     first = min(failed, key=lambda outcome: outcome.shard.number)
     listed = ", ".join(map(str, numbers[:_N_LISTED])) + (", …" if len(numbers) > _N_LISTED else "")
-    more = f" (failed shards: {listed})" if len(failed) > 1 else ""
-    return (
-        f"Shard {first.shard.number} (lines {first.shard.lines}) failed {MAX_ATTEMPTS} times: {first.death}{more}. "
-        "The other shards are finished. Run the same command again to try once more."
+    more = _(" (failed shards: {shards})", shards=listed) if len(failed) > 1 else ""
+    return _(
+        "Shard {number} (lines {lines}) failed {attempts} times: {reason}{more}. The other shards are finished. Run "
+        "the same command again to try once more.",
+        number=first.shard.number,
+        lines=first.shard.lines,
+        attempts=MAX_ATTEMPTS,
+        reason=first.death,
+        more=more,
     )

@@ -9,6 +9,7 @@ from manyheads.bulk.line_shards import Segment, Shard
 from manyheads.bulk.shard_folder import ShardFolder
 from manyheads.bulk.shard_schedule import AnswerShard, Outcome, WorkerTask
 from manyheads.errors import JobError, ManyheadsError
+from manyheads.messages import _
 
 
 def use_one_thread() -> None:
@@ -30,7 +31,9 @@ def answer_shard(task: WorkerTask, answer: AnswerShard, shard: Shard) -> dict[st
         return {"os_error": [error.errno, error.strerror or str(error), error.filename]}
     except Exception as error:  # another process may be luckier, for instance with its memory
         place = traceback.extract_tb(error.__traceback__)[-1]
-        return {"failure": f"{type(error).__name__} in {place.name} ({Path(place.filename).name}:{place.lineno})"}
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        reason = _("{error} in {function} ({where})", error=type(error).__name__, function=place.name, where=where)
+        return {"failure": reason}
     return {}
 
 

@@ -16,8 +16,27 @@ import click
 from manyheads import language
 from manyheads.cores import limit_threads
 from manyheads.errors import LostProcessError, ManyheadsError
+from manyheads.messages import Message, _, translate_libraries
 
 SPIN_COUNT = 2000  # how often a waiting OpenMP thread looks before it sleeps (docs/decisions/0053)
+OS_ERRORS = (  # the frequent ones, for the catalog
+    Message("No such file or directory"),
+    Message("Permission denied"),
+    Message("File exists"),
+    Message("Not a directory"),
+    Message("Is a directory"),
+    Message("Directory not empty"),
+    Message("File name too long"),
+    Message("Too many open files"),
+    Message("No space left on device"),
+    Message("Disk quota exceeded"),
+    Message("Read-only file system"),
+    Message("Input/output error"),
+    Message("Broken pipe"),
+    Message("Address already in use"),
+    Message("Connection refused"),
+    Message("Cannot allocate memory"),
+)
 
 
 def main() -> NoReturn:
@@ -31,8 +50,9 @@ def main() -> NoReturn:
     if "RANK" in os.environ:  # torch warns of options that are meant, once per process
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     _prepare_streams()
-    language.choose(requested_language(sys.argv[1:]))
     report_warnings()
+    language.choose(requested_language(sys.argv[1:]))
+    translate_libraries()
     from manyheads.cli.root import commands  # the language must be known before help texts are chosen
 
     try:
@@ -42,21 +62,27 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except ManyheadsError as error:
         text = str(error)
-        click.echo(f"Error: {text}" if "\n" not in text else f"Error:\n{text}", err=True)
+        show_error(text if "\n" not in text else f"\n{text}")
         sys.exit(75 if isinstance(error, LostProcessError) else 1)  # "temporary failure" in sysexits.h
     except OSError as error:
         from manyheads.storage import DISK_FULL
 
-        where = f"{error.filename}: " if error.filename else ""
-        reason = f"{error.strerror or error}."
+        reason = _(error.strerror) if error.strerror else str(error)
         if error.errno in DISK_FULL:
-            reason = f"the disk is full ({error.strerror}). Free some space, then run the same command again."
-        click.echo(f"Error: {where}{reason}", err=True)
+            reason = _("the disk is full ({reason}). Free some space, then run the same command again.", reason=reason)
+        else:
+            reason = _("{reason}.", reason=reason)
+        show_error(_("{file}: {reason}", file=error.filename, reason=reason) if error.filename else reason)
         sys.exit(1)
     except (KeyboardInterrupt, click.Abort):
-        click.echo(language.pick("Stopped.", "已停止。"), err=True)
+        click.echo(_("Stopped."), err=True)
         sys.exit(130)
     sys.exit(0)
+
+
+def show_error(message: str) -> None:
+    """Print an error as click does; its lines follow the word if there are several."""
+    click.echo("\n".join(line.rstrip() for line in _("Error: {message}", message=message).split("\n")), err=True)
 
 
 def _prepare_streams() -> None:
@@ -91,10 +117,11 @@ class _StandardError(logging.Handler):
     """Writes each log record as one line on standard error, whatever that stream is at the time."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        prefix = "" if record.levelno < logging.WARNING else language.pick("Warning: ", "警告：")
+        text = self.format(record)
         if record.levelno >= logging.ERROR:
-            prefix = "Error: "
-        click.echo(f"{prefix}{self.format(record)}", err=True)
+            show_error(text)
+        else:
+            click.echo(text if record.levelno < logging.WARNING else _("Warning: {text}", text=text), err=True)
 
 
 def report_warnings() -> None:

@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import program_name
-from manyheads.language import current, pick
+from manyheads.cli.output import padded, program_name, right_aligned
+from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rich.console import Console
 
-    from manyheads.bench import DecodingSpeed, Event, MatmulSpeed, TimeEstimates
+    from manyheads.bench import DecodingSpeed, Event, MatmulSpeed, TimeEstimates, TrainingSpeed
     from manyheads.init.cost_estimate import Machine
 
 _BUSY = 1.3  # times as long as on a free machine
 
 
 @click.command(
-    short_help=pick("Measure how fast this machine trains and translates.", "测试本机训练与翻译的速度。"),
-    help=pick(
-        """Measure this machine for about a minute and estimate training and translation times.
+    short_help=_("Measure how fast this machine trains and translates."),
+    help=_("""Measure this machine for about a minute and estimate training and translation times.
 
         Without BUNDLE: matrix multiplication (SGEMM), training, and every available engine, with untrained models of
         the presets tiny and base on sentences of the built-in corpus. With BUNDLE: the speed of that bundle, text to
@@ -34,47 +33,29 @@ _BUSY = 1.3  # times as long as on a free machine
           manyheads bench
           manyheads bench runs/mail/bundle --lines letters.en
           manyheads bench --quick --json
-        """,
-        """用约一分钟测试本机，并估计训练和翻译所需的时间。
-
-        不给 BUNDLE 时：测试矩阵乘法（SGEMM）、训练以及所有可用的推理引擎，使用未经训练的 tiny 和 base
-        模型以及内置语料中的句子。
-        给出 BUNDLE 时：测试该模型包从文本到文本的速度。时间为使用全部线程时的实际耗时，会受同时运行的其他程序影响。
-
-        \b
-        例：
-          manyheads bench
-          manyheads bench runs/mail/bundle --lines letters.en
-          manyheads bench --quick --json
-        """,
-    ),
+        """),
 )
 @click.argument("bundle", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--lines",
     type=click.Path(path_type=Path),
-    help=pick(
-        "File of texts for BUNDLE. [default: the validation set of its recipe]",
-        "供 BUNDLE 使用的文本文件。[默认：其配方中的验证集]",
-    ),
+    help=_("File of texts for BUNDLE. [default: the validation set of its recipe]"),
 )
 @click.option(
     "--quick",
     is_flag=True,
-    help=pick("The tiny model only: seconds instead of a minute.", "只测 tiny 模型：几秒钟即可。"),
+    help=_("The tiny model only: seconds instead of a minute."),
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help=pick("Write all measurements as JSON.", "以 JSON 输出全部测量结果。")
-)
+@click.option("--json", "as_json", is_flag=True, help=_("Write all measurements as JSON."))
 def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -> None:
     """Measure this machine, or a bundle on it."""
     from manyheads.bench import SIZES, measure_bundle, measure_machine, read_texts
     from manyheads.init.cost_estimate import this_machine
 
     if bundle is None and lines is not None:
-        raise click.UsageError("--lines needs a bundle: manyheads bench BUNDLE --lines FILE.")
+        raise click.UsageError(_("--lines needs a bundle: manyheads bench BUNDLE --lines FILE."))
     if bundle is not None and quick:
-        raise click.UsageError("--quick measures the machine: leave out BUNDLE.")
+        raise click.UsageError(_("--quick measures the machine: leave out BUNDLE."))
     machine = this_machine("cpu")
     if bundle is None:
         events: Iterable[Event] = measure_machine(["tiny"] if quick else list(SIZES))
@@ -89,13 +70,8 @@ def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -
     else:
         _show_estimates(measurements.estimates, measurements.example)
         if bundle is None:
-            command = f"{program_name()} init YOUR-FILES"
-            click.echo(
-                pick(
-                    f"\nTry next:   {command}   (an estimate for your own text)",
-                    f"\n接下来：   {command}   （为自己的文本估算时间）",
-                )
-            )
+            command = _("{program} init YOUR-FILES", program=program_name())
+            click.echo(_("\nTry next:   {command}   (an estimate for your own text)", command=command))
 
 
 class _Measurements:
@@ -120,7 +96,7 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
     """Collect the measurements, and print each as it arrives."""
     from rich.console import Console
 
-    from manyheads.bench import DecodingSpeed, MatmulSpeed, MissingEngine, Sentences, Stage, TrainingSpeed
+    from manyheads.bench import DecodingSpeed, MatmulSpeed, Measuring, MissingEngine, Sentences, TrainingSpeed
     from manyheads.cli.progress import make_console
 
     measurements = _Measurements()
@@ -130,7 +106,7 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
     with Console(stderr=True).status("") as status:
         for event in events:
             status.stop()
-            if isinstance(event, Stage):
+            if isinstance(event, Measuring):
                 status.update(f"[dim]{event.what} …")
             elif isinstance(event, Sentences):
                 measurements.lengths, measurements.example = event.mean_lengths, event.example
@@ -138,115 +114,103 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
                 measurements.matmul = event
                 console.print(
                     f"  {'SGEMM':<13}{event.gflop_per_second:,.0f} GFLOP/s"
-                    + pick(f" for matrices of {event.size:,}", f"（矩阵大小 {event.size:,}）")
+                    + _(" for matrices of {size:,}", size=event.size)
                 )
                 _warn_if_busy(event, console)
             elif isinstance(event, TrainingSpeed):
                 measurements.training.append(event)
-                console.print(
-                    pick(
-                        f"\nTraining   {event.model}, {event.n_parameters / 1e6:.1f} M parameters, vocabulary "
-                        f"{event.vocab_size:,}\n  {'':<13}{event.tokens_per_second:,.0f} tokens/s, "
-                        f"{event.utilization:.0%} of SGEMM",
-                        f"\n训练   {event.model}，{event.n_parameters / 1e6:.1f} M 参数，词表 {event.vocab_size:,}\n"
-                        f"  {'':<13}{event.tokens_per_second:,.0f} 词元/秒，为 SGEMM 的 {event.utilization:.0%}",
-                    )
-                )
+                _show_training(event, console)
             elif isinstance(event, DecodingSpeed):
                 measurements.decoding.append(event)
                 if measurements.matmul is None and not model:
                     _show_load(machine, console)
                 if event.model != model:
-                    console.print(
-                        pick(
-                            f"\nInference   {event.model:<10}{'one sentence':>17}{'batch':>20}",
-                            f"\n推理   {event.model:<10}{'单句':>18}{'批量':>18}",
-                        )
-                    )
+                    heading = padded(_("Inference   {model}", model=event.model), 22)
+                    latency, throughput = right_aligned(_("one sentence"), 17), right_aligned(_("batch"), 20)
+                    console.print(f"\n{heading}{latency}{throughput}")
                 model = event.model
                 _show_decoding(event, console)
             elif isinstance(event, MissingEngine):
                 measurements.missing.append(event)
                 console.print(f"  {event.engine:<13}{event.reason}", style="yellow", markup=False)
-            if isinstance(event, Stage):
+            if isinstance(event, Measuring):
                 status.start()
     return measurements
 
 
 def _show_machine(machine: "Machine", console: "Console") -> None:
-    console.print(
-        pick(
-            f"This machine   {_count(machine.n_cores, 'core')}, {_count(machine.n_threads, 'thread')}",
-            f"本机   {machine.n_cores} 核，{machine.n_threads} 线程",
-        ),
-        style="bold",
+    cores, threads = _n("1 core", "{n} cores", machine.n_cores), _n("1 thread", "{n} threads", machine.n_threads)
+    console.print(_("This machine   {cores}, {threads}", cores=cores, threads=threads), style="bold")
+
+
+def _show_training(event: "TrainingSpeed", console: "Console") -> None:
+    heading = _(
+        "Training   {model}, {millions:.1f} M parameters, vocabulary {vocab_size:,}",
+        model=event.model,
+        millions=event.n_parameters / 1e6,
+        vocab_size=event.vocab_size,
     )
+    speed = _(
+        "{tokens_per_second:,.0f} tokens/s, {utilization:.0%} of SGEMM",
+        tokens_per_second=event.tokens_per_second,
+        utilization=event.utilization,
+    )
+    console.print(f"\n{heading}\n  {'':<13}{speed}")
 
 
 def _show_load(machine: "Machine", console: "Console") -> None:
     if machine.is_busy:
         console.print(
-            pick(
-                f"  The machine is busy (load {machine.load:.1f}); an idle machine is faster.",
-                f"  机器正忙（负载 {machine.load:.1f}），空闲时会更快。",
-            ),
+            _("  The machine is busy (load {load:.1f}); an idle machine is faster.", load=machine.load),
             style="yellow",
         )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _warn_if_busy(products: "MatmulSpeed", console: "Console") -> None:
     if products.slowdown > _BUSY:
         times = f"{products.slowdown:.1f}"
         console.print(
-            pick(
-                f"  The machine is busy: the times below are about {times} × those of an idle machine.",
-                f"  机器正忙，以下耗时约为空闲时的 {times} 倍。",
-            ),
+            _("  The machine is busy: the times below are about {times} × those of an idle machine.", times=times),
             style="yellow",
         )
 
 
 def _show_decoding(event: "DecodingSpeed", console: "Console") -> None:
-    mark = pick("   ← default", "   ← 默认") if event.is_default else ""
+    mark = _("   ← default") if event.is_default else ""
+    unit = _("sentences/s")
     console.print(
         f"  {event.engine:<13}{event.method:<10}{event.latency_ms:>10,.1f} ms"
-        f"{event.sentences_per_second:>14,.1f} {pick('sentences/s', '句/秒')}{mark}",
+        f"{event.sentences_per_second:>14,.1f} {unit}{mark}",
         markup=False,
     )
 
 
 def _show_estimates(estimates: "TimeEstimates", example: str) -> None:
-    click.echo(pick("\nWhat to expect", "\n预计耗时"))
+    click.echo(_("\nWhat to expect"))
     for sentence in _sentences(estimates):
         click.echo(f"  {sentence}")
     if example:
-        click.echo(
-            pick(
-                f"  These are for sentences such as “{example}”; longer ones take longer.",
-                f"  以上按这样的句子估算：“{example}”；句子越长耗时越久。",
-            )
-        )
+        click.echo(_("  These are for sentences such as “{example}”; longer ones take longer.", example=example))
 
 
 def _sentences(estimates: "TimeEstimates") -> "Iterator[str]":
-    for one in estimates.training:
-        yield pick(
-            f"Training on {one.n_pairs:,} pairs takes about {_duration(one.seconds)} "
-            f"({one.model} model, {one.n_epochs:.0f} epochs).",
-            f"{one.n_pairs:,} 个句对训练约需 {_duration(one.seconds)}（{one.model} 模型，{one.n_epochs:.0f} 轮）。",
+    for training in estimates.training:
+        yield _(
+            "Training on {n_pairs:,} pairs takes about {duration} ({model} model, {n_epochs:.0f} epochs).",
+            n_pairs=training.n_pairs,
+            duration=_duration(training.seconds),
+            model=training.model,
+            n_epochs=training.n_epochs,
         )
-    for two in estimates.translating:
-        name = "bundle" if two.model == "bundle" else f"{two.model} model"
-        how = ", ".join(word for word in (name, two.engine, two.method) if word)
-        yield pick(
-            f"A file of {two.n_lines:,} lines takes {_duration(two.seconds)}, one sentence "
-            f"{_milliseconds(two.latency_ms)} ms ({how}).",
-            f"{two.n_lines:,} 行的文件约需 {_duration(two.seconds)}，"
-            f"单句 {_milliseconds(two.latency_ms)} 毫秒（{how}）。",
+    for translating in estimates.translating:
+        is_bundle = translating.model == "bundle"
+        name = _("bundle") if is_bundle else _("{model} model", model=translating.model)
+        yield _(
+            "A file of {n_lines:,} lines takes {duration}, one sentence {milliseconds} ms ({setup}).",
+            n_lines=translating.n_lines,
+            duration=_duration(translating.seconds),
+            milliseconds=_milliseconds(translating.latency_ms),
+            setup=", ".join(filter(None, (name, translating.engine, translating.method))),
         )
 
 
@@ -256,11 +220,17 @@ def _milliseconds(number: float) -> str:
 
 def _duration(seconds: float) -> str:
     """Return a time in the largest unit that keeps it readable."""
-    units = ("秒", "分钟", "小时", "天") if current() == "zh" else ("s", "min", "h", "days")
-    for limit, scale, unit in zip((120, 5400, 172_800), (1, 60, 3600), units, strict=False):
-        if seconds < limit:
-            return f"{max(0.1, seconds / scale):,.{1 if seconds / scale < 10 else 0}f} {unit}"
-    return f"{seconds / 86_400:,.1f} {units[-1]}"
+    if seconds < 120:
+        return _("{value} s", value=_short(seconds))
+    if seconds < 5400:
+        return _("{value} min", value=_short(seconds / 60))
+    if seconds < 172_800:
+        return _("{value} h", value=_short(seconds / 3600))
+    return _("{days:,.1f} days", days=seconds / 86_400)
+
+
+def _short(value: float) -> str:
+    return f"{max(0.1, value):,.{1 if value < 10 else 0}f}"
 
 
 def _print_json(machine: "Machine", measurements: _Measurements) -> None:
@@ -287,7 +257,7 @@ def _print_json(machine: "Machine", measurements: _Measurements) -> None:
         }
         for speed in measurements.decoding
     ]
-    payload["missing"] = {one.engine: one.reason for one in measurements.missing}
+    payload["missing"] = {engine.engine: engine.reason for engine in measurements.missing}
     payload["estimates"] = asdict(measurements.estimates)
     json.dump(payload, sys.stdout, ensure_ascii=False, indent=2)
     click.echo()

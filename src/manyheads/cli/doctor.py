@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.language import pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +20,8 @@ _COLUMN = 26
 
 
 @click.command(
-    short_help=pick("Find problems in data, a run or a model.", "诊断数据、训练或模型的问题。"),
-    help=pick(
-        """Check a recipe and its data, a run folder, or a bundle.
+    short_help=_("Find problems in data, a run or a model."),
+    help=_("""Check a recipe and its data, a run folder, or a bundle.
 
         Each check reports what it found (✓ good, ! warning, ✗ problem) and how to fix it. The exit code is 1 if any
         check reports a problem.
@@ -32,28 +31,15 @@ _COLUMN = 26
           manyheads doctor recipe.toml
           manyheads doctor runs/mail
           manyheads doctor runs/mail/bundle --json
-        """,
-        """检查配方及其数据、训练目录或模型包。
-
-        每项检查都会说明结果（✓ 正常，! 警告，✗ 有问题）以及解决办法。只要有一项为 ✗，退出码就是 1。
-
-        \b
-        例：
-          manyheads doctor recipe.toml
-          manyheads doctor runs/mail
-          manyheads doctor runs/mail/bundle --json
-        """,
-    ),
+        """),
 )
 @click.argument("path", metavar="RECIPE|RUN|BUNDLE", type=click.Path(path_type=Path))
 @click.option(
     "--quick",
     is_flag=True,
-    help=pick(
-        "Skip the checks that train (seconds instead of half a minute).", "跳过需要训练的检查（几秒钟，而不是半分钟）。"
-    ),
+    help=_("Skip the checks that train (seconds instead of half a minute)."),
 )
-@click.option("--json", "as_json", is_flag=True, help=pick("Write the findings as JSON.", "以 JSON 输出检查结果。"))
+@click.option("--json", "as_json", is_flag=True, help=_("Write the findings as JSON."))
 def doctor(path: Path, quick: bool, as_json: bool) -> None:
     """Run the checks that apply to a path."""
     from manyheads.cli.progress import make_console
@@ -67,7 +53,7 @@ def doctor(path: Path, quick: bool, as_json: bool) -> None:
     else:
         console = make_console(plain=False)
         console.print(f"manyheads doctor · {kind} {path}", style="bold", markup=False)
-        with console.status(f"[dim]{pick('checking', '正在检查')} …") as status:
+        with console.status("[dim]" + _("checking …")) as status:
             for finding in examine(path, quick=quick):
                 status.stop()
                 _show(finding, console)
@@ -88,7 +74,7 @@ def _print_json(path: str, kind: str, findings: "Sequence[Finding]") -> None:
         "path": path,
         "kind": kind,
         "is_ok": not has_bad(findings),
-        "findings": [asdict(one) for one in findings],
+        "findings": [asdict(finding) for finding in findings],
     }
     click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
 
@@ -121,14 +107,16 @@ def _show(finding: "Finding", console: "Console") -> None:
 
 def _summarize(findings: "Sequence[Finding]", console: "Console") -> None:
     counts = {verdict: sum(finding.verdict == verdict for finding in findings) for verdict in _MARKS}
-    summary = pick(
-        f"Good: {counts['good']} · warnings: {counts['warning']} · problems: {counts['bad']}.",
-        f"正常 {counts['good']} 项 · 警告 {counts['warning']} 项 · 问题 {counts['bad']} 项。",
+    summary = _(
+        "Good: {n_good} · warnings: {n_warnings} · problems: {n_problems}.",
+        n_good=counts["good"],
+        n_warnings=counts["warning"],
+        n_problems=counts["bad"],
     )
     if counts["bad"]:
-        advice, style = pick("Fix what is marked ✗ first.", "请先解决标有 ✗ 的问题。"), "bold red"
+        advice, style = _("Fix what is marked ✗ first."), "bold red"
     elif counts["warning"]:
-        advice, style = pick("No serious problem.", "没有严重问题。"), "bold yellow"
+        advice, style = _("No serious problem."), "bold yellow"
     else:
-        advice, style = pick("Everything is fine.", "一切正常。"), "bold green"
+        advice, style = _("Everything is fine."), "bold green"
     console.print(f"\n{summary} {advice}", style=style, markup=False)

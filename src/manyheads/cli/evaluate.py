@@ -11,7 +11,8 @@ import click
 
 from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
 from manyheads.cli.output import open_output, quoted
-from manyheads.language import pick
+from manyheads.messages import _, _n
+from manyheads.text.reading.formats import table_suffixes
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
@@ -22,12 +23,12 @@ Result = TypeVar("Result")
 
 
 @click.command(
-    short_help=pick("Score a model with confidence intervals.", "给模型评分，附置信区间。"),
-    help=pick(
+    short_help=_("Score a model with confidence intervals."),
+    help=_(
         """Run a model on a test set and print its scorecard.
 
         DATA is one or two files of the kind the model was trained on, plain or compressed (.gz, .zst): two parallel
-        files for a translation model, or one .tsv, .csv, .jsonl or .parquet. Without DATA, the test sets of the
+        files for a translation model, or one {suffixes}. Without DATA, the test sets of the
         bundle's recipe are used. The 95 % confidence interval is [in brackets], with the number of texts n beside the
         name of the set. The signature of a score names every choice behind it.
 
@@ -42,58 +43,37 @@ Result = TypeVar("Result")
           manyheads evaluate runs/mail/bundle test.en test.de --against other.de
           manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
         """,
-        """在测试集上运行模型，打印评分表。
-
-        DATA 是与训练数据同类的一个或两个文件，可以压缩（.gz、.zst）：翻译模型用两个平行文件，或一个 .tsv、.csv、.jsonl
-        或 .parquet 文件。省略时使用模型包的配方中的测试集。[方括号] 内是 95 % 置信区间，
-        n 是文本数。签名列出得分所依据的全部设定。
-
-        --precision 选定一个阈值，使概率不低于它的标签或片段达到所要求的精确率。请在验证数据上选定，
-        用 --threshold 在其他数据上核对，再用于 predict。
-
-        \b
-        示例：
-          manyheads evaluate runs/quickstart/bundle
-          manyheads evaluate runs/quickstart/bundle --beam 8 --length-penalty 1.0
-          manyheads evaluate runs/reviews/bundle valid.csv --precision 0.95
-          manyheads evaluate runs/mail/bundle test.en test.de --against other.de
-          manyheads evaluate runs/multi30k/bundle test.tok.en test.tok.de --tokenized
-        """,
+        suffixes=table_suffixes(),
     ),
 )
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("data", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--source-column", help=pick("Column of the source text.", "原文所在的列。"))
-@click.option("--target-column", help=pick("Column of the reference.", "参考译文所在的列。"))
-@click.option("--text-column", help=pick("Column of the text, for models that read a single text.", "文本所在的列。"))
-@click.option("--label-column", help=pick("Column of the label.", "标签所在的列。"))
-@click.option("--tags-column", help=pick("Column of the tags.", "标注所在的列。"))
+@click.option("--source-column", help=_("Column of the source text."))
+@click.option("--target-column", help=_("Column of the reference."))
+@click.option("--text-column", help=_("Column of the text, for models that read a single text."))
+@click.option("--label-column", help=_("Column of the label."))
+@click.option("--tags-column", help=_("Column of the tags."))
 @click.option(
     "--test-set",
-    help=pick("Test set of the bundle's recipe to use. [default: all]", "使用配方中的哪个测试集。[默认：全部]"),
+    help=_("Test set of the bundle's recipe to use. [default: all]"),
 )
 @click.option(
     "--against",
     type=click.Path(path_type=Path),
-    help=pick(
-        "Output of another system, one line per sentence: test whether the difference is significant.",
-        "另一系统的译文，每句一行：检验差异是否显著。",
-    ),
+    help=_("Output of another system, one line per sentence: test whether the difference is significant."),
 )
 @click.option(
     "--against-bundle",
     type=click.Path(path_type=Path),
-    help=pick("Another bundle to translate with and compare.", "用于比较的另一个模型包。"),
+    help=_("Another bundle to translate with and compare."),
 )
 @click.option(
     "--tokenized",
     is_flag=True,
-    help=pick(
-        "Add BLEU of lowercased text without further tokenization: the protocol of papers on pretokenized data. Use "
-        "it only with such data and to compare with such papers: it is not comparable with the default BLEU (the "
-        "same output has scored 37.04 by one and 32.3 by the other).",
-        "另加不再分词、转为小写的 BLEU，即使用预先分词数据的论文所用的口径。"
-        "仅用于此类数据和此类论文的比较：它与默认 BLEU 不可比（同一译文曾分别得到 37.04 和 32.3）。",
+    help=_(
+        "Add BLEU of lowercased text without further tokenization: the protocol of papers on pretokenized "
+        "data. Use it only with such data and to compare with such papers: it is not comparable with the "
+        "default BLEU (the same output has scored 37.04 by one and 32.3 by the other)."
     ),
 )
 @click.option(
@@ -102,47 +82,40 @@ Result = TypeVar("Result")
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help=pick("Number of worst and of random examples.", "最差与随机例句各多少条。"),
+    help=_("Number of worst and of random examples."),
 )
 @decode_options
 @THRESHOLD
 @click.option(
     "--precision",
     type=click.FloatRange(min=0, max=1, min_open=True),
-    help=pick(
-        "Choose the smallest threshold at which this share of the answers is correct, such as 0.95.",
-        "选定使答案达到此精确率（例如 0.95）的最小阈值。",
-    ),
+    help=_("Choose the smallest threshold at which this share of the answers is correct, such as 0.95."),
 )
 @click.option(
     "--out-of-scope",
     "negatives",
     type=click.Path(path_type=Path),
-    help=pick(
-        "File of texts that belong to no label, one per line: score how well a classifier tells them.",
-        "不属于任何标签的文本，每行一条：评估分类模型能否识别它们。",
-    ),
+    help=_("File of texts that belong to no label, one per line: score how well a classifier tells them."),
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help=pick(
+    help=_(
         "Write the translations to this file, for other tools to score; with --json and a model that does not "
-        "translate, the JSON.",
-        "将译文写入此文件，供其他工具评分；非翻译模型与 --json 连用时写入 JSON。",
+        "translate, the JSON."
     ),
 )
 @click.option(
     "--confusion",
     type=click.Path(path_type=Path),
-    help=pick("Write the confusion matrix of labels to this file (.svg).", "将标签的混淆矩阵保存为 .svg 文件。"),
+    help=_("Write the confusion matrix of labels to this file (.svg)."),
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help=pick("Print scores, counts, comparison and examples as JSON.", "输出 JSON。"),
+    help=_("Print scores, counts, comparison and examples as JSON."),
 )
 def evaluate(
     bundle: Path,
@@ -163,31 +136,31 @@ def evaluate(
     text_column: str | None,
     label_column: str | None,
     tags_column: str | None,
-    **how: Any,
+    **decoding: Any,
 ) -> None:
     """Score a bundle."""
     from manyheads.bundle import load
-    from manyheads.tasks import HasReferences
+    from manyheads.tasks import PairTask
 
     named = {"source": source_column, "target": target_column, "text": text_column}
     named |= {"label": label_column, "tags": tags_column}
     columns = {field: column for field, column in named.items() if column}
-    changes = decode_changes(**how)
+    changes = decode_changes(**decoding)
     if threshold is not None and precision is not None:
-        raise click.UsageError("--precision chooses a threshold: leave out --threshold.")
+        raise click.UsageError(_("--precision chooses a threshold: leave out --threshold."))
     if against and against_bundle:
-        raise click.UsageError("--against and --against-bundle exclude each other. Use one of them.")
+        raise click.UsageError(_("--against and --against-bundle exclude each other. Use one of them."))
     if data and test_set:
-        raise click.UsageError("--test-set chooses among the test sets of the recipe. Omit it, or omit DATA.")
+        raise click.UsageError(_("--test-set chooses among the test sets of the recipe. Omit it, or omit DATA."))
     loaded = with_threshold(load(bundle, device="auto"), bundle, threshold)
     loaded = with_decode_changes(loaded, bundle, changes)
     if precision is not None:
         _require_probabilities(loaded, bundle)
-    if isinstance(loaded.task, HasReferences):
+    if isinstance(loaded.task, PairTask):
         if negatives:
-            raise click.UsageError("--out-of-scope needs a classifier; this model generates text.")
+            raise click.UsageError(_("--out-of-scope needs a classifier; this model generates text."))
         if confusion:
-            raise click.UsageError("--confusion needs a model that predicts labels; this one generates text.")
+            raise click.UsageError(_("--confusion needs a model that predicts labels; this one generates text."))
         rival = _load_rival(against_bundle) if against_bundle else None
         tests = _test_sets(loaded, bundle, data, columns, test_set)
         comparison = _Comparison(bundle, data, tests, against, against_bundle, rival, tokenized, n_examples)
@@ -196,12 +169,16 @@ def evaluate(
         comparison.warn_if_tokenized()
         return
     if against or against_bundle or tokenized:
-        raise click.UsageError("--against, --against-bundle and --tokenized need a model that generates text.")
+        raise click.UsageError(_("--against, --against-bundle and --tokenized need a model that generates text."))
     tests = _test_sets(loaded, bundle, data, columns, test_set)
     if confusion and len(tests) > 1:
-        raise click.UsageError(f"--confusion needs a single test set. Choose one with --test-set: {', '.join(tests)}.")
+        raise click.UsageError(
+            _("--confusion needs a single test set. Choose one with --test-set: {tests}.", tests=", ".join(tests))
+        )
     if precision is not None and len(tests) > 1:
-        raise click.UsageError(f"--precision needs a single test set. Choose one with --test-set: {', '.join(tests)}.")
+        raise click.UsageError(
+            _("--precision needs a single test set. Choose one with --test-set: {tests}.", tests=", ".join(tests))
+        )
     cards = _score_all(loaded, bundle, tests, data)
     if negatives:
         cards = _score_negatives(loaded, cards, tests, negatives)
@@ -266,17 +243,25 @@ class _Comparison:
     def _check_single_test_set(self, output: Path | None) -> None:
         if len(self.tests) > 1 and (self.against or output):
             raise click.UsageError(
-                f"{'--against' if self.against else '--output'} needs a single test set, but there are "
-                f"{len(self.tests)} ({', '.join(self.tests)}). Choose one, as in --test-set {next(iter(self.tests))}."
+                _(
+                    "{option} needs a single test set, but there are {n_sets} ({names}). Choose one, as in "
+                    "--test-set {first}.",
+                    option="--against" if self.against else "--output",
+                    n_sets=len(self.tests),
+                    names=", ".join(self.tests),
+                    first=next(iter(self.tests)),
+                )
             )
 
     def _translate_with_rival(self, rival: "Bundle") -> dict[str, Sequence[str]]:
         answers_by_test = _translate(rival, self.tests, str(self.against_bundle))
         n_too_long = sum(answers.n_too_long for answers in answers_by_test.values())
         if n_too_long:
-            line = pick(
-                f"{n_too_long:,} sources are too long for {self.against_bundle}; their translations count as empty.",
-                f"{n_too_long:,} 条原文对 {self.against_bundle} 过长，其译文按空计。",
+            line = _n(
+                "1 source is too long for {bundle}; its translation counts as empty.",
+                "{n:,} sources are too long for {bundle}; their translations count as empty.",
+                n_too_long,
+                bundle=self.against_bundle,
             )
             click.echo(line, err=True)
         return {name: answers.texts for name, answers in answers_by_test.items()}
@@ -288,16 +273,16 @@ class _Comparison:
         for name, answers in self.answers.items():
             is_tokenized = looks_tokenized(answers.references)
             if self.tokenized and not is_tokenized:
-                line = pick(
-                    f"{name}: the references do not look tokenized; BLEU (tokenized, lowercased) means little here.",
-                    f"{name}：参考译文看来没有分词，BLEU（已分词、小写）在此意义不大。",
+                line = _(
+                    "{name}: the references do not look tokenized; BLEU (tokenized, lowercased) means little here.",
+                    name=name,
                 )
                 click.echo(line, err=True)
             if is_tokenized and not self.tokenized:
-                line = pick(
-                    f"{name}: the references look tokenized. Papers on such text report another BLEU; to compare with "
-                    "them, add --tokenized.",
-                    f"{name}：参考译文看来已经分词。此类论文报告的是另一种 BLEU；若要与之比较，请加 --tokenized。",
+                line = _(
+                    "{name}: the references look tokenized. Papers on such text report another BLEU; to "
+                    "compare with them, add --tokenized.",
+                    name=name,
                 )
                 click.echo(line, err=True)
 
@@ -307,8 +292,8 @@ def _score_all(loaded: "Bundle", bundle: Path, tests: Mapping[str, Rows], data: 
 
     cards: dict[str, Card] = {}
     for name, rows in tests.items():
-        work = partial(score_rows, loaded.task, settings=loaded.decode, used_for=uses_of(loaded, name, data))
-        cards |= _for_each({name: rows}, str(bundle), work)
+        score = partial(score_rows, loaded.task, settings=loaded.decode, used_for=uses_of(loaded, name, data))
+        cards |= _for_each({name: rows}, str(bundle), score)
     return cards
 
 
@@ -319,20 +304,22 @@ def _score_negatives(
     from dataclasses import replace
 
     from manyheads.errors import DataError
-    from manyheads.tasks import ScopedTask
-    from manyheads.text.readers import read_lines
+    from manyheads.tasks import LabelingTask
+    from manyheads.text.reading.readers import read_lines
 
     task = loaded.task
     texts = [line for line in read_lines(path) if line.strip()]
     if not texts:
-        raise DataError(f"{path} has no text. Give one text per line that belongs to no label.")
+        raise DataError(_("{path} has no text. Give one text per line that belongs to no label.", path=path))
     found = {}
     for name, rows in tests.items():
-        scores = task.score_out_of_scope(rows, texts, path.name) if isinstance(task, ScopedTask) else []
+        scores = task.score_out_of_scope(rows, texts, path.name) if isinstance(task, LabelingTask) else []
         if not scores:
             raise click.UsageError(
-                "--out-of-scope needs a classifier trained by this version of manyheads, with at least 10 validation "
-                "rows. Train it again."
+                _(
+                    "--out-of-scope needs a classifier trained by this version of manyheads, with at least 10 "
+                    "validation rows. Train it again."
+                )
             )
         card: Any = cards[name]  # a dataclass, which a protocol cannot say
         found[name] = replace(card, scores=[*card.scores, *scores])
@@ -340,11 +327,15 @@ def _score_negatives(
 
 
 def _require_probabilities(loaded: "Bundle", bundle: Path) -> None:
-    from manyheads.tasks import ThresholdTask
+    from manyheads.tasks import LabelingTask
 
-    if not isinstance(loaded.task, ThresholdTask):
+    if not isinstance(loaded.task, LabelingTask):
         raise click.UsageError(
-            f"--precision needs a classifier or a tagger; {bundle} is a bundle of the task {loaded.kind}."
+            _(
+                "--precision needs a classifier or a tagger; {bundle} is a bundle of the task {kind}.",
+                bundle=bundle,
+                kind=loaded.kind,
+            )
         )
 
 
@@ -352,9 +343,9 @@ def _choose_thresholds(
     loaded: "Bundle", bundle: Path, tests: Mapping[str, Rows], precision: float
 ) -> "dict[str, ThresholdChoice]":
     from manyheads.metrics import choose_threshold
-    from manyheads.tasks import ThresholdTask
+    from manyheads.tasks import LabelingTask
 
-    assert isinstance(loaded.task, ThresholdTask)  # checked by the caller
+    assert isinstance(loaded.task, LabelingTask)  # checked by the caller
     found = _for_each(tests, str(bundle), loaded.task.decisions)
     return {name: choose_threshold(decisions, 100 * precision) for name, decisions in found.items()}
 
@@ -369,11 +360,13 @@ def _show_thresholds(choices: "Mapping[str, ThresholdChoice]", bundle: Path) -> 
 
 def _load_rival(path: Path) -> "Bundle":
     from manyheads.bundle import load
-    from manyheads.tasks import HasReferences
+    from manyheads.tasks import PairTask
 
     rival = load(path, device="auto")
-    if not isinstance(rival.task, HasReferences):
-        raise click.UsageError(f"{path} does not generate text with references: its task is {rival.kind}.")
+    if not isinstance(rival.task, PairTask):
+        raise click.UsageError(
+            _("{path} does not generate text with references: its task is {kind}.", path=path, kind=rival.kind)
+        )
     return rival
 
 
@@ -395,35 +388,44 @@ def _recipe_test_sets(loaded: "Bundle", bundle: Path, test_set: str | None) -> d
     try:
         tests = Corpus.of(recipe).tests()
         if test_set and test_set not in tests:
-            raise click.UsageError(f"There is no test set {test_set!r}. Available: {', '.join(tests)}.")
+            raise click.UsageError(
+                _("There is no test set {test_set!r}. Available: {tests}.", test_set=test_set, tests=", ".join(tests))
+            )
         return {name: list(rows) for name, rows in tests.items() if test_set in (None, name)}
     except DataError as error:
-        raise DataError(f"{error} Or give a test set: manyheads evaluate {quoted(bundle)} DATA.") from None
+        raise DataError(
+            _("{error} Or give a test set: manyheads evaluate {bundle} DATA.", error=error, bundle=quoted(bundle))
+        ) from None
 
 
 def _read_other_output(path: Path, n_sentences: int) -> list[str]:
     from manyheads.errors import DataError
-    from manyheads.text.readers import read_lines
+    from manyheads.text.reading.readers import read_lines
 
     lines = list(read_lines(path))
     if len(lines) != n_sentences:
         raise DataError(
-            f"{path} has {len(lines):,} lines, but the test set has {n_sentences:,} sentences. "
-            "Line n must be the other system's translation of sentence n; use an empty line where it has none."
+            _(
+                "{path} has {n_lines:,} lines, but the test set has {n_sentences:,} sentences. Line n must be the "
+                "other system's translation of sentence n; use an empty line where it has none.",
+                path=path,
+                n_lines=len(lines),
+                n_sentences=n_sentences,
+            )
         )
     return lines
 
 
 def _translate(loaded: "Bundle", tests: Mapping[str, Rows], title: str) -> "dict[str, Answers]":
-    from manyheads.tasks import HasReferences
+    from manyheads.tasks import PairTask
 
     task = loaded.engine_task
-    assert isinstance(task, HasReferences)  # checked by the caller
+    assert isinstance(task, PairTask)  # checked by the caller
     return _for_each(tests, title, partial(task.answer, settings=loaded.decode))
 
 
-def _for_each(tests: Mapping[str, Rows], title: str, work: "Callable[..., Result]") -> "dict[str, Result]":
-    """Return the result of `work(rows, progress=...)` for each test set, with a progress bar on standard error."""
+def _for_each(tests: Mapping[str, Rows], title: str, process: "Callable[..., Result]") -> "dict[str, Result]":
+    """Return the result of `process(rows, progress=...)` for each test set, with a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -432,7 +434,7 @@ def _for_each(tests: Mapping[str, Rows], title: str, work: "Callable[..., Result
     with Progress(console=screen, transient=True, disable=not screen.is_terminal) as bars:
         for name, rows in tests.items():
             bar = bars.add_task(f"{title}: {name}", total=len(rows))
-            results[name] = work(rows, progress=partial(bars.advance, bar))
+            results[name] = process(rows, progress=partial(bars.advance, bar))
     return results
 
 
@@ -443,7 +445,7 @@ def _write_confusion(card: "Card", path: Path) -> None:
     matrix = next((section for section in card.sections() if isinstance(section, Confusion)), None)
     if matrix is None:
         raise click.UsageError(
-            "There is no confusion matrix: it needs one label for each text or span, and not too many labels."
+            _("There is no confusion matrix: it needs one label for each text or span, and not too many labels.")
         )
     with open_output(path) as stream:
         stream.write(confusion_svg(matrix) + "\n")
@@ -461,11 +463,12 @@ def _print_cards(
 
     from manyheads.cli.progress import make_console
     from manyheads.cli.scorecard import show_cards
+    from manyheads.metrics import plain_texts
 
     if as_json:
         payload = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
         for name, choice in (choices or {}).items():
-            payload[name]["threshold_choice"] = asdict(choice)
+            payload[name]["threshold_choice"] = plain_texts(asdict(choice))
         with open_output(output) as stream:
             stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
     else:

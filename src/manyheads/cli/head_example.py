@@ -10,8 +10,8 @@ import click
 from manyheads.bundle import load
 from manyheads.cli.output import program_name
 from manyheads.cli.train import echo_table
-from manyheads.language import pick
 from manyheads.lens.visible_ablation import VisibleAblation, find_visible_ablation
+from manyheads.messages import _
 
 
 def show_example(bundle: Path, *, as_json: bool) -> None:
@@ -26,19 +26,17 @@ def show_example(bundle: Path, *, as_json: bool) -> None:
 
 def example_rows(bundle: Path, found: VisibleAblation | None) -> list[tuple[str, str]]:
     """Return rows of a label and a text: what changes without the head, and how to see it."""
-    label = pick("Look inside:", "看看内部：")
+    label = _("Look inside:")
     if found is None:
-        nothing = pick(
-            "no single head changes an answer. How much depends on each:", "关掉任何一个头都不改变答案。各头的重要性："
-        )
+        nothing = _("no single head changes an answer. How much depends on each:")
         return [(label, nothing), ("", f"{program_name()} heads importance {bundle}")]
     text = json.dumps(found.text, ensure_ascii=False)
     return [
         (label, _describe(found)),
         *(("", f"  {line}") for line in (found.text, found.answer, found.without)),
-        (pick("In the browser:", "在浏览器中："), f"{program_name()} lens {bundle} \\"),
+        (_("In the browser:"), f"{program_name()} lens {bundle} \\"),
         ("", f"  {shell_word(found.text)} --off {found.head}"),
-        (pick("In Python:", "用 Python："), f"model = manyheads.load({json.dumps(str(bundle), ensure_ascii=False)})"),
+        (_("In Python:"), f"model = manyheads.load({json.dumps(str(bundle), ensure_ascii=False)})"),
         ("", f"text = {text}"),
         ("", f'model.ablate("{found.head}").predict([text])'),
     ]
@@ -52,9 +50,9 @@ def shell_word(text: str) -> str:
 def _describe(found: VisibleAblation) -> str:
     before, after = found.before, found.after
     if not before:
-        change = pick(f"{after} is added", f"多出“{after}”")
+        change = _("{after} is added", after=after)
     elif not after:
-        change = pick(f"{before} is missing", f"“{before}”消失")
+        change = _("{before} is missing", before=before)
     else:
-        change = pick(f"{before} becomes {after}", f"“{before}”变成“{after}”")
-    return pick(f"switch off {found.head}, and {change}:", f"关掉 {found.head}，{change}：")
+        change = _("{before} becomes {after}", before=before, after=after)
+    return _("switch off {head}, and {change}:", head=found.head, change=change)

@@ -12,7 +12,6 @@ from rich.table import Table
 from manyheads.bundle import load
 from manyheads.cli.head_pruning import StageBars, machine_info
 from manyheads.cli.progress import make_console
-from manyheads.language import pick
 from manyheads.lens.importance import (
     Ablation,
     Agreement,
@@ -24,9 +23,10 @@ from manyheads.lens.importance import (
     sum_of_single,
     whole_attentions,
 )
-from manyheads.lens.row_sample import open_sample, valid_rows
+from manyheads.lens.scored_rows import open_sample, valid_rows
+from manyheads.messages import _
 from manyheads.metrics import Change
-from manyheads.tasks import HasBaseline
+from manyheads.tasks import LabelingTask
 
 
 def measure_importance(bundle: Path, n_rows: int, valid: tuple[Path, ...], *, as_json: bool) -> None:
@@ -49,17 +49,18 @@ def measure_importance(bundle: Path, n_rows: int, valid: tuple[Path, ...], *, as
         return
     console = make_console(plain=False)
     _show_heads(gradients, singles, len(rows), console)
-    if isinstance(task, HasBaseline) and task.baseline_name:
+    if isinstance(task, LabelingTask) and task.baseline_name:
         share = f"{task.baseline_share(rows):.0%}"
-        note = pick(
-            f"  The {task.baseline_name} makes {share} of these decisions; the heads act on the rest.",
-            f"  这些判断有 {share} 由 {task.baseline_name} 作出，注意力头只影响其余部分。",
+        note = _(
+            "  The {baseline_name} makes {share} of these decisions; the heads act on the rest.",
+            baseline_name=task.baseline_name,
+            share=share,
         )
         console.print(note, style="dim", markup=False)
     _show_attentions(singles, joint, console)
     if agreement:
         rho = f"ρ = {agreement.value:.2f} [{agreement.low:.2f}, {agreement.high:.2f}]"
-        console.print("\n" + pick("Agreement of the two rankings: ", "两种排序的一致性：") + rho, markup=False)
+        console.print("\n" + _("Agreement of the two rankings: ") + rho, markup=False)
 
 
 def _print_json(
@@ -86,12 +87,10 @@ def _show_heads(
     gradients: Sequence[GradientImportance], singles: Sequence[Ablation], n_rows: int, console: Console
 ) -> None:
     name, before = singles[0].change.name, singles[0].change.before
-    title = pick(f"{name} of the whole model", f"完整模型的 {name}")
-    details = pick(f"n = {n_rows}, greedy", f"n = {n_rows}，贪心解码")
+    title = _("{name} of the whole model", name=name)
+    details = _("n = {n_rows}, greedy", n_rows=n_rows)
     console.print(f"{title}: {before:.2f} ({details})", style="bold", markup=False)
-    table = _table(
-        pick("head", "头"), pick("gradient", "梯度"), "", pick(f"change of {name}", f"去掉后 {name} 的变化"), ""
-    )
+    table = _table(_("head"), _("gradient"), "", _("change of {name}", name=name), "")
     for gradient, single in sorted(zip(gradients, singles, strict=True), key=lambda pair: -pair[1].change.cost):
         interval = f"[{gradient.low:.3f}, {gradient.high:.3f}]"
         table.add_row(str(gradient.head), f"{gradient.value:.3f}", interval, *_change_cells(single.change))
@@ -99,11 +98,9 @@ def _show_heads(
 
 
 def _show_attentions(singles: Sequence[Ablation], joint: Sequence[Ablation], console: Console) -> None:
-    title = pick("Whole attentions, and the sum over their single heads", "整个注意力层，与其各单头之和")
+    title = _("Whole attentions, and the sum over their single heads")
     console.print(f"\n{title}", style="bold")
-    table = _table(
-        pick("attention", "注意力层"), pick("all heads", "全部去掉"), "", pick("sum of single heads", "单头之和")
-    )
+    table = _table(_("attention"), _("all heads"), "", _("sum of single heads"))
     for ablation in joint:
         change = ablation.change
         direction = -1.0 if change.cost == -change.difference else 1.0

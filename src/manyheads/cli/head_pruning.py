@@ -17,23 +17,24 @@ from rich.table import Table
 from manyheads.bundle import load
 from manyheads.cli.output import check_output_folder, program_name, quoted
 from manyheads.cli.progress import make_console
+from manyheads.cli.train import echo_table
 from manyheads.compress.fine_tuning import FineTuneSettings, make_fine_tuner
 from manyheads.compress.pruning import Method, PruningReport, count_to_remove, prune
 from manyheads.compress.pruning_curve import CurvePoint, curve_svg
 from manyheads.compress.trade_off import Compressed
 from manyheads.cores import count_cores
-from manyheads.language import pick
 from manyheads.lens.heads import heads_of
-from manyheads.lens.row_sample import open_sample, valid_rows
-from manyheads.metrics import format_score
+from manyheads.lens.scored_rows import open_sample, valid_rows
+from manyheads.messages import Message, _, _n
+from manyheads.metrics import display_name, format_score
 from manyheads.storage import atomic_write
 
-_CHINESE_STAGES = {
-    "removing heads": "移除注意力头",
-    "measuring": "测量",
-    "learning gates": "学习门控",
-    "fine-tuning": "微调",
-    "ablating": "逐一屏蔽",
+_STAGES = {
+    "removing heads": Message("removing heads"),
+    "measuring": Message("measuring"),
+    "learning gates": Message("learning gates"),
+    "fine-tuning": Message("fine-tuning"),
+    "ablating": Message("ablating"),
 }
 
 
@@ -77,16 +78,21 @@ def prune_bundle(bundle: Path, options: PruneOptions) -> None:
         click.echo(json.dumps(payload, ensure_ascii=False, indent=2))
         return
     _show_points(compressed.report.points, len(compressed.report.order), n_measuring)
-    click.echo("\n" + pick("Pruned bundle:  ", "剪枝后的模型包：  ") + str(out))
-    click.echo(pick("Curve:          ", "曲线：            ") + str(curve.with_suffix(".svg")))
-    click.echo(pick("Try next:       ", "接下来：          ") + f"{program_name()} evaluate {quoted(out)}")
+    click.echo()
+    echo_table(
+        [
+            (_("Pruned bundle:"), str(out)),
+            (_("Curve:"), str(curve.with_suffix(".svg"))),
+            (_("Try next:"), f"{program_name()} evaluate {quoted(out)}"),
+        ]
+    )
 
 
 def _run(bundle: Path, out: Path, options: PruneOptions) -> tuple[Compressed[PruningReport], int, int]:
     """Prune the bundle; also return how many rows chose the heads and how many measured the cost."""
     if options.learning_rate is not None and options.fine_tune is None:
         raise click.UsageError(
-            "--learning-rate needs --fine-tune STEPS, for example --fine-tune 1500 --learning-rate 0.0015."
+            _("--learning-rate needs --fine-tune STEPS, for example --fine-tune 1500 --learning-rate 0.0015.")
         )
     fine_tuning = FineTuneSettings(options.fine_tune, options.learning_rate) if options.fine_tune else None
     loaded = load(bundle)
@@ -125,15 +131,15 @@ def machine_info() -> dict[str, str]:
 
 def _show_points(points: Sequence[CurvePoint], n_removed: int, n_rows: int) -> None:
     console = make_console(plain=False)
-    title = pick(f"{n_removed} heads removed (n = {n_rows})", f"已移除 {n_removed} 个头（n = {n_rows}）")
+    title = _n("1 head removed (n = {n_rows})", "{n} heads removed (n = {n_rows})", n_removed, n_rows=n_rows)
     console.print(title, style="bold", markup=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in (
-        pick("heads", "头数"),
-        pick("parameters", "参数量"),
-        points[0].score.name,
-        pick("change", "变化"),
-        pick("speed", "速度"),
+        _("heads"),
+        _("parameters"),
+        str(display_name(points[0].score.name)),
+        _("change"),
+        _("speed"),
         "",
     ):
         table.add_column(heading, justify="right")
@@ -148,7 +154,7 @@ def _cells(point: CurvePoint) -> list[str]:
     difference = f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]" if point.removed else "–"
     speed = f"× {point.speed.ratio:.2f}" if point.speed else "–"
     steps = point.fine_tune_steps
-    note = pick(f"fine-tuned for {steps} steps", f"微调 {steps} 步") if steps else ""
+    note = _n("fine-tuned for 1 step", "fine-tuned for {n} steps", steps) if steps else ""
     return [str(point.n_heads), f"{point.n_parameters:,}", f"{value} [{low}, {high}]", difference, speed, note]
 
 
@@ -168,5 +174,5 @@ class StageBars:
     def update(self, stage: str, done: int, total: int) -> None:
         """Show how much of a stage is done."""
         if stage not in self.bars:
-            self.bars[stage] = self.progress.add_task(pick(stage, _CHINESE_STAGES[stage]), total=total)
+            self.bars[stage] = self.progress.add_task(str(_STAGES[stage]), total=total)
         self.progress.update(self.bars[stage], completed=done)

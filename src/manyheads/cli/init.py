@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.output import open_output, program_name, quoted
-from manyheads.language import pick, using
+from manyheads.cli.output import open_output, padded, program_name, quoted
+from manyheads.language import using
+from manyheads.messages import _, _n
+from manyheads.text.reading.formats import table_suffixes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from manyheads.init.cost_estimate import Machine
-    from manyheads.init.plan import Plan
+    from manyheads.init.fitted_recipe import Plan
     from manyheads.init.recognition import RecognizedData
     from manyheads.tasks.proposal import Survey
 
@@ -35,7 +37,7 @@ class _Budget(click.ParamType[float]):
         """Return the seconds."""
         parts = re.findall(r"(\d+(?:\.\d+)?) ?(min|[smhd])", str(value))
         if not parts or re.sub(r"(\d+(?:\.\d+)?) ?(min|[smhd])| ", "", str(value)):
-            self.fail(f"{value!r} is not a time. Write 45m, 3h or 1h30m.", param, ctx)
+            self.fail(_("{value!r} is not a time. Write 45m, 3h or 1h30m.", value=value), param, ctx)
         return sum(float(number) * _SECONDS[suffix] for number, suffix in parts)
 
 
@@ -48,7 +50,8 @@ class _TaskName(click.ParamType[str]):
         """Return the name."""
         names = _task_names()
         if value not in names:
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, names))}.", param, ctx)
+            choices = ", ".join(map(repr, names))
+            self.fail(_("{value!r} is not one of {choices}.", value=value, choices=choices), param, ctx)
         return str(value)
 
 
@@ -59,13 +62,13 @@ def _task_names() -> list[str]:
 
 
 @click.command(
-    short_help=pick("Inspect your data and propose a recipe.", "查看数据，建议配方。"),
-    help=pick(
+    short_help=_("Inspect your data and propose a recipe."),
+    help=_(
         """Inspect your data, and write a commented recipe for it and for this machine.
 
-        DATA is a table (.tsv, .csv, .jsonl or .parquet) of texts and labels, words and tags, or texts and translations;
-        two parallel files (source first); a CoNLL file; plain text (.txt); or a folder of them. Valid and test sets
-        beside train.* are found. A few training steps are run to estimate the time.
+        DATA is a table ({suffixes}) of texts and labels, words and tags, or texts and translations; two parallel files
+        (source first); a CoNLL file; plain text (.txt); or a folder of them. Valid and test sets beside train.* are
+        found. A few training steps are run to estimate the time.
 
         \b
         Example:
@@ -73,18 +76,7 @@ def _task_names() -> list[str]:
           manyheads init train.en train.de
           manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
         """,
-        """查看数据，为这份数据和这台机器写出带注释的配方。
-
-        DATA 可以是表格（.tsv、.csv、.jsonl 或 .parquet），内容为文本与标签、词与标注，或文本与译文；也可以是两个平行
-        文件（源语言在前）、CoNLL 文件、纯文本（.txt），或包含它们的文件夹。train.* 旁边的验证集和测试集会自动找到。
-        程序会试跑几步训练来估计时间。
-
-        \b
-        示例：
-          manyheads init reviews.csv --label-column stars
-          manyheads init train.en train.de
-          manyheads init mail.tsv --source-language en --target-language zh --budget 3h -o mail.toml
-        """,
+        suffixes=table_suffixes(),
     ),
 )
 @click.argument("data", nargs=-1, required=True, type=_FILES)
@@ -94,69 +86,55 @@ def _task_names() -> list[str]:
     type=_FILES,
     default=Path("recipe.toml"),
     show_default=True,
-    help=pick("Recipe to write.", "要写入的配方文件。"),
+    help=_("Recipe to write."),
 )
 @click.option(
     "--valid",
     multiple=True,
     type=_FILES,
-    help=pick("Valid set; give it twice for two parallel files.", "验证集；两个平行文件则给两次。"),
+    help=_("Valid set; give it twice for two parallel files."),
 )
 @click.option(
     "--test",
     multiple=True,
     type=_FILES,
-    help=pick("Test set; give it twice for two parallel files.", "测试集；两个平行文件则给两次。"),
+    help=_("Test set; give it twice for two parallel files."),
 )
 @click.option(
     "--task",
     type=_TaskName(),
-    help=pick(
-        "What to learn: translate, classify, tag, language, masked, … [default: recognized from the data]",
-        "要学习的任务：translate、classify、tag、language、masked 等。[默认：根据数据判断]",
-    ),
+    help=_("What to learn: translate, classify, tag, language, masked, … [default: recognized from the data]"),
 )
 @click.option(
     "--text-column",
     default="",
-    help=pick("Column or key of the text, by name or number.", "文本所在的列或键，可用列名或列号。"),
+    help=_("Column or key of the text, by name or number."),
 )
-@click.option("--label-column", default="", help=pick("Column or key of the label.", "标签所在的列或键。"))
-@click.option("--tags-column", default="", help=pick("Column or key of the words' tags.", "各词标注所在的列或键。"))
+@click.option("--label-column", default="", help=_("Column or key of the label."))
+@click.option("--tags-column", default="", help=_("Column or key of the words' tags."))
 @click.option(
     "--scheme",
     type=click.Choice(["IOB1", "IOB2", "BIOES", "BMES", "IO", "words"]),
-    help=pick(
-        "How tags encode spans; words: a tag for each word, such as parts of speech. [default: detected]",
-        "标注方案；words：每个词一个标注，如词性。[默认：自动判断]",
-    ),
+    help=_("How tags encode spans; words: a tag for each word, such as parts of speech. [default: detected]"),
 )
 @click.option(
     "--source-column",
     default="",
-    help=pick("Column or key to translate from, by name or number.", "源文本所在的列或键，可用列名或列号。"),
+    help=_("Column or key to translate from, by name or number."),
 )
-@click.option("--target-column", default="", help=pick("Column or key to translate into.", "译文所在的列或键。"))
+@click.option("--target-column", default="", help=_("Column or key to translate into."))
 @click.option(
     "--source-language",
     default="",
-    help=pick(
-        "Language code of the source, like en. [default: from names and script]",
-        "源语言代码，如 en。[默认：根据文件名和文字判断]",
-    ),
+    help=_("Language code of the source, like en. [default: from names and script]"),
 )
-@click.option(
-    "--target-language", default="", help=pick("Language code of the target, like zh.", "目标语言代码，如 zh。")
-)
+@click.option("--target-language", default="", help=_("Language code of the target, like zh."))
 @click.option(
     "--budget",
     type=_Budget(),
-    help=pick(
-        "How long training may take on this machine when idle: 45m, 3h. [default: by the data's size]",
-        "机器空闲时训练最多用多久：45m、3h。[默认：视数据量而定]",
-    ),
+    help=_("How long training may take on this machine when idle: 45m, 3h. [default: by the data's size]"),
 )
-@click.option("--overwrite", is_flag=True, help=pick("Replace an existing recipe.", "覆盖已有的配方。"))
+@click.option("--overwrite", is_flag=True, help=_("Replace an existing recipe."))
 def init(
     data: tuple[Path, ...],
     output: Path,
@@ -176,7 +154,7 @@ def init(
 ) -> None:
     """Propose a recipe."""
     from manyheads.init.cost_estimate import measure_cost, this_machine
-    from manyheads.init.plan import propose
+    from manyheads.init.fitted_recipe import propose
     from manyheads.init.recognition import recognize
     from manyheads.init.survey import survey
     from manyheads.tasks.task_init import Request
@@ -208,13 +186,10 @@ def init(
         stream.write(_recipe_text(plan, output.parent))
     _show_plan(plan, machine)
     command = f"{program_name()} train {quoted(output)}"
-    click.echo(pick(f"Wrote {output} (commented). Next:  {command}", f"已写入 {output}（带注释）。下一步：  {command}"))
+    click.echo(_("Wrote {output} (commented). Next:  {command}", output=output, command=command))
     if surveyed.n_rows < _FEW_ROWS and not surveyed.are_documents and not sets.settings.test:
         click.echo(
-            pick(
-                f"With so few rows, cross-validation scores the recipe better:  {command} --folds 5",
-                f"数据很少，用交叉验证评分更可靠：  {command} --folds 5",
-            )
+            _("With so few rows, cross-validation scores the recipe better:  {command} --folds 5", command=command)
         )
 
 
@@ -223,15 +198,29 @@ def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> N
     from manyheads.errors import RecipeError
 
     if output.is_dir():
-        raise RecipeError(f"{output} is a folder. Name a file to write with -o, such as {output / 'recipe.toml'}.")
+        raise RecipeError(
+            _(
+                "{output} is a folder. Name a file to write with -o, such as {example}.",
+                output=output,
+                example=output / "recipe.toml",
+            )
+        )
     if output.exists() and not overwrite:
-        raise RecipeError(f"{output} exists. Replace it with --overwrite, or name another file with -o.")
+        raise RecipeError(
+            _("{output} exists. Replace it with --overwrite, or name another file with -o.", output=output)
+        )
     if not output.parent.is_dir():
-        raise RecipeError(f"{output}: there is no folder {output.parent}. Create it, or name another with -o.")
+        raise RecipeError(
+            _(
+                "{output}: there is no folder {folder}. Create it, or name another with -o.",
+                output=output,
+                folder=output.parent,
+            )
+        )
     if not os.access(output if output.exists() else output.parent, os.W_OK):
-        raise RecipeError(f"{output} cannot be written: permission denied. Name another file with -o.")
+        raise RecipeError(_("{output} cannot be written: permission denied. Name another file with -o.", output=output))
     if output.resolve() in (file.resolve() for file in data):
-        raise RecipeError(f"{output} is part of the data. Name another file with -o.")
+        raise RecipeError(_("{output} is part of the data. Name another file with -o.", output=output))
 
 
 def _show_task(sets: "RecognizedData") -> None:
@@ -241,49 +230,43 @@ def _show_task(sets: "RecognizedData") -> None:
     others = "|".join(name for name in _task_names() if name != part.cli_name)
     columns = ", ".join(f"--{name}-column" for name in part.columns)
     name = part.display_name(sets.task)
-    reason = sets.reason if sets.reason.startswith("as ") else f"since {sets.reason}"
+    reason = sets.reason if sets.reason.startswith("as ") else _("since {reason}", reason=sets.reason)
     click.echo(
-        pick(
-            f"Task: {name}, {reason}. To change it: --task {others}; {columns}.",
-            f"任务：{name}，依据：{sets.reason}。如需更改：--task {others}；{columns}。",
+        _(
+            "Task: {name}, {reason}. To change it: --task {others}; {columns}.",
+            name=name,
+            reason=reason,
+            others=others,
+            columns=columns,
         )
     )
 
 
-def _count(sets: "RecognizedData", survey: "Survey", count: int, *, in_characters: bool = False) -> str:
-    """A number of rows, or of characters: "2,000 pairs"."""
-    from manyheads.tasks import TASKS
-    from manyheads.tasks.proposal import pluralized
-
-    noun, noun_zh = (survey.noun, TASKS[sets.task.kind].init.noun_zh) if not in_characters else ("character", "个字符")
-    return pick(pluralized(count, noun), f"{count:,} {noun_zh}")
-
-
 def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
+    from manyheads.init.survey import count_of
+
     data = sets.settings
-    click.echo(f"{_names(data.train)}: {_rows(sets, survey)}")
+    click.echo(_("{files}: {rows}", files=_names(data.train), rows=_rows(sets, survey)))
     for split, files in (("valid", data.valid), ("test", data.test)):
-        beside = pick(", found beside the training data", "，在训练数据旁边找到") if split in sets.found_splits else ""
+        beside = _(", found beside the training data") if split in sets.found_splits else ""
         if files:
             click.echo(f"  {split:<10}{_names(files)}{beside}")
     if not data.valid:
-        rows = _count(sets, survey, survey.n_held_out, in_characters=survey.are_documents)
-        last = "the last " if survey.are_documents else ""
-        click.echo(
-            f"  {'valid':<10}"
-            + pick(
-                f"{last}{rows} of the training data (name a set with --valid)",
-                f"从训练数据中留出 {rows}（也可用 --valid 指定）",
-            )
-        )
+        if survey.are_documents:
+            characters = count_of("character", survey.n_held_out)
+            line = _("the last {characters} of the training data (name a set with --valid)", characters=characters)
+        else:
+            rows = count_of(survey.noun, survey.n_held_out)
+            line = _("{rows} of the training data (name a set with --valid)", rows=rows)
+        click.echo(f"  {'valid':<10}{line}")
     for heading, line in _summary_rows(sets, survey):
-        click.echo(f"  {heading:<10}{line}")
+        click.echo(f"  {padded(heading, 10)}{line}")
     for warning in _warnings(survey):
         click.echo(f"{_note()}{warning}")
 
 
 def _note() -> str:
-    return pick("Note:     ", "注意：    ")
+    return padded(_("Note:"), 10)
 
 
 def _rows(sets: "RecognizedData", survey: "Survey") -> str:
@@ -295,41 +278,29 @@ def _rows(sets: "RecognizedData", survey: "Survey") -> str:
     rows = str(rows_name(TASKS[sets.task.kind].noun, n_kept, survey.dropped))
     if survey.is_exact:
         return rows
-    count = f"{survey.n_read:,}"
-    return pick(f"about {count} rows; of a sample: {rows}", f"约 {count} 行；其中抽样：{rows}")
+    return _("about {n_read:,} rows; of a sample: {rows}", n_read=survey.n_read, rows=rows)
 
 
 def _summary_rows(sets: "RecognizedData", survey: "Survey") -> "Iterator[tuple[str, str]]":
     if survey.languages is not None:
         source, target = (language or "?" for language in survey.languages)
-        hint = pick(
-            "   (set them with --source-language and --target-language)",
-            "   （用 --source-language 和 --target-language 指定）",
-        )
-        yield pick("languages", "语言"), f"{source} → {target}{hint if '?' in (source, target) else ''}"
+        hint = _("   (set them with --source-language and --target-language)")
+        yield _("languages"), f"{source} → {target}{hint if '?' in (source, target) else ''}"
     columns = [f'"{column}"' for column in sets.settings.columns().values()]
     if columns:
-        yield pick("columns", "列"), " → ".join(columns)
+        yield _("columns"), " → ".join(columns)
     if survey.counts.labels:
-        yield pick("labels", "标签"), _label_list(survey.counts.labels)
+        yield _("labels"), _label_list(survey.counts.labels)
     if survey.counts.intents:
-        yield pick("intents", "意图"), _label_list(survey.counts.intents)
-    characters = pick(", in a script with many characters", "，字种很多") if survey.has_many_characters else ""
+        yield _("intents"), _label_list(survey.counts.intents)
+    characters = _(", in a script with many characters") if survey.has_many_characters else ""
     if survey.are_documents:
-        n_characters = f"{survey.n_characters:,}"
-        yield (
-            pick("length", "长度"),
-            pick(f"{n_characters} characters to train on", f"训练文本共 {n_characters} 字符") + characters,
-        )
+        yield _("length"), _("{n:,} characters to train on", n=survey.n_characters) + characters
     elif survey.languages is None:
         median, longest = survey.length_quantile(0.5), survey.length_quantile(0.99)
         yield (
-            pick("length", "长度"),
-            pick(
-                f"median {median:,} characters, 99th percentile {longest:,}",
-                f"中位数 {median:,} 字符，第 99 百分位 {longest:,}",
-            )
-            + characters,
+            _("length"),
+            _("median {median:,} characters, 99th percentile {longest:,}", median=median, longest=longest) + characters,
         )
 
 
@@ -340,51 +311,53 @@ def _label_list(labels: "Mapping[str, int]") -> str:
 
 
 def _warnings(survey: "Survey") -> "Iterator[str]":
-    from manyheads.tasks.label_checks import is_lopsided
+    from manyheads.tasks.labels import is_lopsided
 
     rare = survey.rare_labels
     if rare:
-        have = "has" if len(rare) == 1 else "have"
-        yield pick(
-            f"{len(rare)} of the labels {have} fewer than 5 examples and will hardly be learned: {_few(rare)}",
-            f"{len(rare)} 个标签的样例不足 5 条，很难学会：{_few(rare)}",
+        yield _n(
+            "1 of the labels has fewer than 5 examples and will hardly be learned: {labels}",
+            "{n} of the labels have fewer than 5 examples and will hardly be learned: {labels}",
+            len(rare),
+            labels=_few(rare),
         )
     counts = list((survey.counts.intents if survey.row_label == "intent" else survey.counts.labels).values())
     if survey.row_label and is_lopsided(counts):
         share = f"{counts[0] / sum(counts):.0%}"
-        yield pick(
-            f"{share} of the rows have the same {survey.row_label}: always predicting it is right as often.",
-            f"{share} 的行都是同一个{'意图' if survey.row_label == 'intent' else '标签'}：总猜它也能答对这么多。",
-        )
+        if survey.row_label == "intent":
+            yield _("{share} of the rows have the same intent: always predicting it is right as often.", share=share)
+        else:
+            yield _("{share} of the rows have the same label: always predicting it is right as often.", share=share)
     if survey.unseen_labels:
-        yield pick(
-            f"the valid or test set has labels that the training set lacks: {_few(survey.unseen_labels)}",
-            f"验证集或测试集里有训练集没有的标签：{_few(survey.unseen_labels)}",
+        yield _(
+            "the valid or test set has labels that the training set lacks: {labels}", labels=_few(survey.unseen_labels)
         )
 
 
 def _few(labels: "Sequence[str]") -> str:
-    return ", ".join(labels[:_SHOWN_LABELS]) + (", …" if len(labels) > _SHOWN_LABELS else pick(".", "。"))
+    shown = ", ".join(labels[:_SHOWN_LABELS])
+    return f"{shown}, …" if len(labels) > _SHOWN_LABELS else _("{labels}.", labels=shown)
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
     from manyheads.cli.scorecard import format_interval
-    from manyheads.init.plan import round_epochs
+    from manyheads.init.fitted_recipe import round_epochs
 
     proposal, estimate = plan.proposal, plan.estimate
-    size = pick(f"preset {proposal.preset}", f"预设 {proposal.preset}") if proposal.preset else proposal.size
-    about = "" if estimate.is_exact else pick("about ", "约 ")
-    millions, steps = _millions(estimate.n_parameters), f"{proposal.get('train.steps', 0):,}"
-    dropout, epochs = proposal.get("model.dropout", 0.1), round_epochs(plan.n_epochs)
+    size = _("preset {preset}", preset=proposal.preset) if proposal.preset else proposal.size
     if estimate.baseline:
         name, score = estimate.baseline
-        click.echo(pick("Baseline: ", "基线：    ") + f"{name}: {format_interval(score)}")
+        click.echo(_("Baseline: {name}: {score}", name=name, score=format_interval(score)))
+    vocabulary = _count_tokens(estimate.vocab_size, is_exact=estimate.is_exact)
     click.echo(
-        pick(
-            f"Proposed: {size} ({millions}), {about}{estimate.vocab_size:,} tokens, dropout {dropout}, {steps} steps "
-            f"(≈ {epochs} epochs)",
-            f"建议：    {size}（{millions}），词表{about or ' '}{estimate.vocab_size:,}，dropout {dropout}，{steps} 步"
-            f"（≈ {epochs} 轮）",
+        _(
+            "Proposed: {size} ({millions}), {vocabulary}, dropout {dropout}, {steps:,} steps (≈ {epochs} epochs)",
+            size=size,
+            millions=_millions(estimate.n_parameters),
+            vocabulary=vocabulary,
+            dropout=proposal.get("model.dropout", 0.1),
+            steps=proposal.get("train.steps", 0),
+            epochs=round_epochs(plan.n_epochs),
         )
     )
     click.echo(f"          {_cost(plan, machine)}")
@@ -392,43 +365,52 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
         click.echo(f"{_note()}{note}")
 
 
+def _count_tokens(vocab_size: int, *, is_exact: bool) -> str:
+    if is_exact:
+        return _("{vocab_size:,} tokens", vocab_size=vocab_size)
+    return _("about {vocab_size:,} tokens", vocab_size=vocab_size)
+
+
 def _cost(plan: "Plan", machine: "Machine") -> str:
-    threads = f"{machine.n_threads} thread{'s' if machine.n_threads > 1 else ''}"
-    where = pick(threads, f"{machine.n_threads} 线程") if machine.device == "cpu" else machine.device
+    where = _n("1 thread", "{n} threads", machine.n_threads) if machine.device == "cpu" else machine.device
     memory = f"{plan.estimate.peak_memory / 1e9:.1f} GB"
     idle, now = _duration(plan.idle_seconds), _duration(plan.seconds)
-    may_stop = plan.recipe.train.patience is not None
-    about = pick("at most about" if may_stop else "about", "最多约需" if may_stop else "约需")
-    n_busy = plan.estimate.n_busy
-    load = ""
-    if n_busy:
-        programs = f"{n_busy} busy process{'es' if n_busy > 1 else ''}"
-        load = pick(
-            f"\n          beside its present load ({programs}) about {now}",
-            f"\n          按目前负载（{n_busy} 个繁忙进程）约 {now}",
-        )
-    return pick(
-        f"{about} {idle} on this machine when idle ({where}); {memory} of memory{load}",
-        f"本机（{where}）空闲时{about} {idle}；内存 {memory}{load}",
+    values = {"idle": idle, "where": where, "memory": memory}
+    if plan.recipe.train.patience is not None:
+        cost = _("at most about {idle} on this machine when idle ({where}); {memory} of memory", **values)
+    else:
+        cost = _("about {idle} on this machine when idle ({where}); {memory} of memory", **values)
+    if not plan.estimate.n_busy:
+        return cost
+    load = _n(
+        "beside its present load (1 busy process) about {now}",
+        "beside its present load ({n} busy processes) about {now}",
+        plan.estimate.n_busy,
+        now=now,
     )
+    return f"{cost}\n          {load}"
 
 
 def _notes(plan: "Plan") -> list[str]:
     """What the data and the budget leave out, in the language in use; the same on every machine."""
-    from manyheads.init.plan import round_epochs
+    from manyheads.init.fitted_recipe import round_epochs
 
     notes = []
     if plan.estimate.n_too_long:
-        count = f"{'' if plan.estimate.is_exact else pick('about ', '约 ')}{plan.estimate.n_too_long:,}"
-        notes.append(
-            pick(f"{count} more rows are kept out: too long.", f"另有 {count} 行因过长而排除。"),
-        )
+        n = plan.estimate.n_too_long
+        if plan.estimate.is_exact:
+            notes.append(_n("1 more row is kept out: too long.", "{n:,} more rows are kept out: too long.", n))
+        else:
+            notes.append(
+                _n("about 1 more row is kept out: too long.", "about {n:,} more rows are kept out: too long.", n)
+            )
     if plan.is_cut:
         epochs, ideal = round_epochs(plan.n_epochs), round_epochs(plan.n_epochs_ideal)
         notes.append(
-            pick(
-                f"the time allows {epochs} of the {ideal} epochs that would suit this text; for more, give --budget.",
-                f"时间只够 {epochs} 轮，这份文本适合 {ideal} 轮；要更多请用 --budget。",
+            _(
+                "the time allows {epochs} of the {ideal} epochs that would suit this text; for more, give --budget.",
+                epochs=epochs,
+                ideal=ideal,
             )
         )
     return notes
@@ -438,12 +420,7 @@ def _load_notes(plan: "Plan") -> list[str]:
     """That a busy machine does not keep to the budget."""
     if plan.budget is None or plan.seconds <= plan.budget or not plan.estimate.n_busy:
         return []
-    return [
-        pick(
-            "the budget is for an idle machine; this one is busy and takes longer.",
-            "机器正忙；时间按空闲时安排，目前负载下训练会更久。",
-        )
-    ]
+    return [_("the budget is for an idle machine; this one is busy and takes longer.")]
 
 
 def _recipe_text(plan: "Plan", folder: Path) -> str:
@@ -472,5 +449,7 @@ def _millions(number: int) -> str:
 def _duration(seconds: float) -> str:
     minutes = round(seconds / 60)
     if minutes < 2:
-        return f"{max(1, round(seconds)):,} s"
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d}"
+        return _("{seconds:,} s", seconds=max(1, round(seconds)))
+    if minutes < 90:
+        return _("{minutes} min", minutes=minutes)
+    return _("{hours} h {minutes:02d}", hours=minutes // 60, minutes=minutes % 60)

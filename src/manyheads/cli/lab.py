@@ -7,7 +7,8 @@ import click
 
 from manyheads.cli.options import COUNT
 from manyheads.cli.output import program_name, quoted
-from manyheads.language import current, pick
+from manyheads.language import current
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +25,8 @@ _FOLDER = Path("runs/lab")
 
 
 @click.command(
-    short_help=pick("Run experiments on why the Transformer is built so.", "用实验回答 Transformer 为什么这样设计。"),
-    help=pick(
-        """Run controlled experiments on why the Transformer is built as it is.
+    short_help=_("Run experiments on why the Transformer is built so."),
+    help=_("""Run controlled experiments on why the Transformer is built as it is.
 
         Without QUESTION: list the questions with their answers so far. With one: run its experiment in a few minutes
         and write a report page. Finished trials are stored at once; run the same command again to resume. `cards`
@@ -39,57 +39,38 @@ _FOLDER = Path("runs/lab")
           manyheads lab scale --show
           manyheads lab heads --on recipe.toml
           manyheads lab cards -o cards.html
-        """,
-        """用对照实验回答 Transformer 为什么这样设计。
-
-        不给 QUESTION：列出所有问题和目前的答案。给出一个问题：用几分钟运行实验，并写出报告网页。
-        每次试验完成后立即保存；中断后再次运行同一命令即可继续。cards 写出面试答题卡：约三十个问题，一页网页，可打印。
-
-        \b
-        例：
-          manyheads lab
-          manyheads lab scale
-          manyheads lab scale --show
-          manyheads lab heads --on recipe.toml
-          manyheads lab cards -o cards.html
-        """,
-    ),
+        """),
 )
 @click.argument("question", required=False, metavar="[QUESTION]")
-@click.option("--full", is_flag=True, help=pick("Train longer: tens of minutes.", "训练更久：几十分钟。"))
+@click.option("--full", is_flag=True, help=_("Train longer: tens of minutes."))
 @click.option(
     "--on",
     "recipe",
     type=click.Path(path_type=Path),
     metavar="RECIPE",
-    help=pick("Ask the question on the data and the model of a recipe.", "在某个配方的数据和模型上做实验。"),
+    help=_("Ask the question on the data and the model of a recipe."),
 )
 @click.option(
     "--show",
     is_flag=True,
-    help=pick("Write the page of stored results; run nothing.", "用已有结果写出网页，不运行实验。"),
+    help=_("Write the page of stored results; run nothing."),
 )
-@click.option(
-    "--fresh", is_flag=True, help=pick("Delete stored trials and start over.", "删除已保存的试验，重新开始。")
-)
+@click.option("--fresh", is_flag=True, help=_("Delete stored trials and start over."))
 @click.option(
     "--processes",
     type=COUNT,
-    help=pick("Number of parallel processes. [default: one per core]", "并行进程数。[默认：每核一个]"),
+    help=_("Number of parallel processes. [default: one per core]"),
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help=pick(
-        "Folder of the experiment. [default: runs/lab/QUESTION] With cards: the page to write. [default: cards.html]",
-        "实验文件夹。[默认：runs/lab/问题] 用于 cards 时：要写出的网页。[默认：cards.html]",
+    help=_(
+        "Folder of the experiment. [default: runs/lab/QUESTION] With cards: the page to write. [default: cards.html]"
     ),
 )
-@click.option("--json", "as_json", is_flag=True, help=pick("Print effects and answer as JSON.", "以 JSON 输出结果。"))
-@click.option(
-    "--plain", is_flag=True, help=pick("Print plain lines instead of a progress bar.", "逐行输出，不显示进度条。")
-)
+@click.option("--json", "as_json", is_flag=True, help=_("Print effects and answer as JSON."))
+@click.option("--plain", is_flag=True, help=_("Print plain lines instead of a progress bar."))
 def lab(
     question: str | None,
     full: bool,
@@ -107,21 +88,21 @@ def lab(
 
     console = make_console(plain=plain)
     if processes is not None and processes < 1:
-        raise click.UsageError("--processes must be at least 1.")
+        raise click.UsageError(_("--processes must be at least 1."))
     if question is None:
         if full or recipe or show or fresh or output:
-            raise click.UsageError(f"Name a question: {program_name()} lab scale.")
+            raise click.UsageError(_("Name a question: {program_name} lab scale.", program_name=program_name()))
         _list_questions(console, as_json=as_json)
         return
     if question == _CARDS:
         if full or recipe or show or fresh or as_json:
-            raise click.UsageError("cards takes no option but -o.")
+            raise click.UsageError(_("cards takes no option but -o."))
         _write_cards(output or Path("cards.html"))
         return
     asked = find_question(question)
     folder = output or _FOLDER / (question if recipe is None else f"{question}-on-{recipe.stem}")
     if folder.exists() and not folder.is_dir():
-        raise click.UsageError(f"{folder} is a file. Give a folder with -o.")
+        raise click.UsageError(_("{folder} is a file. Give a folder with -o.", folder=folder))
     experiment: RecipeExperiment | None = None
     if recipe is not None:
         from manyheads.lab.recipe_trials import ask_on_recipe
@@ -154,13 +135,10 @@ def _list_questions(console: "Console", *, as_json: bool) -> None:
         return
     for question, found in rows:
         console.print(Text.assemble((f"{question.id}  ", "bold"), str(question.title)))
-        answer = str(found.short_answer) if found else pick("not run yet", "尚未运行")
+        answer = str(found.short_answer) if found else _("not run yet")
         console.print(Padding(Text(answer, style="dim"), (0, 0, 0, 4), expand=False), soft_wrap=False)
     click.echo(
-        pick(
-            f"Run one: {program_name()} lab scale    The cards: {program_name()} lab cards",
-            f"运行一个：{program_name()} lab scale    答题卡：{program_name()} lab cards",
-        )
+        _("Run one: {program_name} lab scale    The cards: {program_name} lab cards", program_name=program_name())
     )
 
 
@@ -170,7 +148,7 @@ def _write_cards(path: Path) -> None:
 
     with open_output(path) as stream:
         stream.write(render_cards(current()))
-    click.echo(pick(f"Answer cards: {path}", f"答题卡：{path}"))
+    click.echo(_("Answer cards: {path}", path=path))
 
 
 def _show_stored(
@@ -183,18 +161,28 @@ def _show_stored(
     if experiment is not None:
         if not (folder / RESULTS).exists():
             command = f"{program_name()} lab {question.id} --on {quoted(experiment.recipe)}"
-            raise click.UsageError(f"{folder} has no finished results on {experiment.recipe}. Run {command}.")
+            raise click.UsageError(
+                _(
+                    "{folder} has no finished results on {recipe}. Run {command}.",
+                    folder=folder,
+                    recipe=experiment.recipe,
+                    command=command,
+                )
+            )
         found: Answered | None = own_answer(experiment.question, folder, experiment.recipe.name, experiment.data)
     else:
         found = answered(question, folder)
     if found is None:
-        raise click.UsageError(f"There are no results of {question.id} yet. Run {program_name()} lab {question.id}.")
+        raise click.UsageError(
+            _(
+                "There are no results of {id} yet. Run {program_name} lab {id}.",
+                id=question.id,
+                program_name=program_name(),
+            )
+        )
     if found.is_shipped and (folder / ROWS).exists():
         click.echo(
-            pick(
-                f"{folder} has no finished results: these come with manyheads.",
-                f"{folder} 中的实验尚未完成：以下是随 manyheads 发布的结果。",
-            ),
+            _("{folder} has no finished results: these come with manyheads.", folder=folder),
             err=True,
         )
     folder.mkdir(parents=True, exist_ok=True)
@@ -224,7 +212,7 @@ def _run(
         question = experiment.question
         for name, reason in experiment.impossible.items():
             label = question.arm(name).label
-            click.echo(pick(f"Left out: {label}. {reason}", f"跳过：{label}。{reason}"), err=True)
+            click.echo(_("Left out: {label}. {reason}", label=label, reason=reason), err=True)
         experiment.prepare()
         events = sweep(
             question,
@@ -269,12 +257,13 @@ def _follow(
         except KeyboardInterrupt:
             progress.stop()
             click.echo(
-                pick(
-                    f"Stopped. {n_stored} trials are stored in {folder}: run the same command again to resume.",
-                    f"已停止。{n_stored} 次试验已保存在 {folder}：再次运行同一命令即可继续。",
+                _(
+                    "Stopped. {n_stored} trials are stored in {folder}: run the same command again to resume.",
+                    n_stored=n_stored,
+                    folder=folder,
                 )
                 if n_stored
-                else pick("Stopped before the first trial was finished.", "已停止：还没有完成任何试验。"),
+                else _("Stopped before the first trial was finished."),
                 err=True,
             )
             raise SystemExit(130) from None
@@ -284,9 +273,8 @@ def _follow(
 def _time_left(seconds: float | None) -> str:
     if seconds is None:
         return ""
-    return pick(
-        f"{int(seconds) // 60}:{int(seconds) % 60:02d} left", f"剩余 {int(seconds) // 60}:{int(seconds) % 60:02d}"
-    )
+    minutes, rest = divmod(int(seconds), 60)
+    return _("{minutes}:{seconds:02d} left", minutes=minutes, seconds=rest)
 
 
 def _finish(found: "Answered", folder: Path, console: "Console", *, as_json: bool) -> None:
@@ -306,14 +294,18 @@ def _finish(found: "Answered", folder: Path, console: "Console", *, as_json: boo
         return
     for effect in found.effects:
         console.print(Text(str(found.describe(effect.comparison))), soft_wrap=False)
-        predicted = f"{pick('predicted', '预测')} {expectation_name(effect)}"
         outcome = (str(verdict_name(effect)), "yellow" if effect.verdict == "contrary" else "")
-        measured = f"    {predicted} · {pick('measured', '结果')} {found.difference(effect)} · "
-        console.print(Text.assemble(measured, outcome))
+        measured = _(
+            "predicted {direction} · measured {difference} · ",
+            direction=expectation_name(effect),
+            difference=found.difference(effect),
+        )
+        console.print(Text.assemble(f"    {measured}", outcome))
     console.print()
     console.print(Text(str(found.answer)), soft_wrap=False)
-    origin = pick("These results come with manyheads.", "以上结果随 manyheads 发布。") if found.is_shipped else ""
-    click.echo(f"\n{origin}\n{pick('Report:', '报告：')} {page}".replace("\n\n", "\n"))
+    origin = _("These results come with manyheads.") if found.is_shipped else ""
+    report = _("Report: {page}", page=page)
+    click.echo(f"\n{origin}\n{report}".replace("\n\n", "\n"))
 
 
 def _as_table(found: "Answered") -> dict[str, object]:

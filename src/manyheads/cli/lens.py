@@ -9,13 +9,13 @@ import click
 
 from manyheads.cli.options import VALID_FILES
 from manyheads.cli.output import check_folder_of
-from manyheads.language import pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from manyheads.lens.plain_figures import Format
-    from manyheads.serve.lens_session import LensSession
+    from manyheads.lens.pictures.sheet import Format
+    from manyheads.serve.lens_page.lens_session import LensSession
 
 _PATH = click.Path(path_type=Path)
 _UNITS = ("tokens", "characters", "words")
@@ -23,9 +23,8 @@ _SURVEY = 300  # texts, as `heads show`
 
 
 @click.command(
-    short_help=pick("Inspect the heads of a bundle in the browser.", "在浏览器中查看模型的注意力头。"),
-    help=pick(
-        """Show what every head of a bundle does with a text: in the browser, as one HTML file, or as a picture.
+    short_help=_("Inspect the heads of a bundle in the browser."),
+    help=_("""Show what every head of a bundle does with a text: in the browser, as one HTML file, or as a picture.
 
         The page is served on this machine only and loads nothing from the network. Switch heads off and the answer
         changes beside the original. --html writes the same page as one file that works from disk.
@@ -37,21 +36,7 @@ _SURVEY = 300  # texts, as `heads show`
           manyheads lens runs/quickstart/bundle --compare runs/other/bundle
           manyheads lens runs/quickstart/bundle "Two cats are sleeping." --html lens.html
           manyheads lens runs/quickstart/bundle "Two cats are sleeping." --head decoder.0.cross/2 --pdf head.pdf
-        """,
-        """查看模型的每个注意力头怎样处理一段文本：在浏览器中、存为一个 HTML 文件，或存为图片。
-
-        页面只在本机提供，不从网络加载任何内容。关掉某些头，新的回答会与原来的并排显示。
-        --html 把同样的页面写成一个文件，可直接从磁盘打开。
-
-        \b
-        例：
-          manyheads lens runs/quickstart/bundle "Two cats are sleeping."
-          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --off decoder.1.cross/3
-          manyheads lens runs/quickstart/bundle --compare runs/other/bundle
-          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --html lens.html
-          manyheads lens runs/quickstart/bundle "Two cats are sleeping." --head decoder.0.cross/2 --pdf head.pdf
-        """,
-    ),
+        """),
 )
 @click.argument("bundle", type=_PATH)
 @click.argument("texts", metavar="[TEXT]...", nargs=-1)
@@ -59,65 +44,59 @@ _SURVEY = 300  # texts, as `heads show`
     "--compare",
     type=_PATH,
     metavar="BUNDLE",
-    help=pick("A second bundle to show beside it.", "并排比较的另一个模型包。"),
+    help=_("A second bundle to show beside it."),
 )
 @click.option(
     "--answer",
-    help=pick("Text that the decoder writes. [default: the model's own]", "解码器写出的文本。[默认：模型自己的回答]"),
+    help=_("Text that the decoder writes. [default: the model's own]"),
 )
 @click.option(
     "--off",
     multiple=True,
     metavar="HEAD",
-    help=pick(
-        "A head, or an attention, that is switched off when the page opens; may be repeated.",
-        "页面打开时关掉的头或整个注意力层；可重复给出。",
-    ),
+    help=_("A head, or an attention, that is switched off when the page opens; may be repeated."),
 )
-@click.option("--html", type=_PATH, metavar="FILE", help=pick("Write the page to one file.", "把页面写成一个文件。"))
-@click.option("--svg", type=_PATH, metavar="FILE", help=pick("Draw to an SVG file.", "画成 SVG 文件。"))
-@click.option("--png", type=_PATH, metavar="FILE", help=pick("Draw to a PNG file.", "画成 PNG 文件。"))
-@click.option("--pdf", type=_PATH, metavar="FILE", help=pick("Draw to a PDF file.", "画成 PDF 文件。"))
+@click.option("--html", type=_PATH, metavar="FILE", help=_("Write the page to one file."))
+@click.option("--svg", type=_PATH, metavar="FILE", help=_("Draw to an SVG file."))
+@click.option("--png", type=_PATH, metavar="FILE", help=_("Draw to a PNG file."))
+@click.option("--pdf", type=_PATH, metavar="FILE", help=_("Draw to a PDF file."))
 @click.option(
     "--head",
-    help=pick(
-        "The head to draw, such as encoder.0.self/2. [default: all heads of the last kind of attention]",
-        "要画的头，如 encoder.0.self/2。[默认：最后一类注意力的所有头]",
-    ),
+    help=_("The head to draw, such as encoder.0.self/2. [default: all heads of the last kind of attention]"),
 )
 @click.option(
     "--view",
     type=click.Choice(["matrix", "arcs"]),
     default="matrix",
     show_default=True,
-    help=pick("How to draw a head.", "画法：矩阵或弧线。"),
+    help=_("How to draw a head."),
 )
 @click.option(
     "--unit",
     type=click.Choice(_UNITS),
     default="tokens",
     show_default=True,
-    help=pick("What the rows and columns of a picture are.", "图中行列的单位：词元、字符或词。"),
+    help=_("What the rows and columns of a picture are."),
 )
 @VALID_FILES
-@click.option("--host", default="127.0.0.1", show_default=True, help=pick("Address to listen on.", "监听地址。"))
+@click.option("--host", default="127.0.0.1", show_default=True, help=_("Address to listen on."))
 @click.option(
     "--port",
     type=click.IntRange(1, 65_535),
     default=8877,
     show_default=True,
-    help=pick("Port; the next free one if it is in use.", "端口；被占用时用下一个空闲端口。"),
+    help=_("Port; the next free one if it is in use."),
 )
-@click.option("--no-browser", is_flag=True, help=pick("Do not open a browser.", "不打开浏览器。"))
+@click.option("--no-browser", is_flag=True, help=_("Do not open a browser."))
 def lens(bundle: Path, texts: tuple[str, ...], **options: Any) -> None:
     """Serve the page, or write files."""
     forms: tuple[Format, ...] = ("svg", "png", "pdf")
     files = {form: options[form] for form in forms if options[form] is not None}
     session = open_session(bundle, options["compare"], options["valid"], texts)
     if options["answer"] is not None and len(texts) != 1:
-        raise click.UsageError("--answer belongs to one TEXT. Give exactly one.")
+        raise click.UsageError(_("--answer belongs to one TEXT. Give exactly one."))
     if files and options["off"]:
-        raise click.UsageError("--off is for the page: leave out --svg, --png and --pdf.")
+        raise click.UsageError(_("--off is for the page: leave out --svg, --png and --pdf."))
     if files or options["html"]:
         if files:
             _draw(session, _text(session, texts), files, options)
@@ -132,12 +111,12 @@ def open_session(
     bundle: Path, compare: Path | None = None, valid: tuple[Path, ...] = (), texts: tuple[str, ...] = ()
 ) -> "LensSession":
     """Load one or two bundles for the lens; the page suggests these texts first."""
-    from manyheads.serve.lens_session import LensSession
-    from manyheads.serve.opened_bundle import OpenedBundle
+    from manyheads.serve.lens_page.lens_model import LensModel
+    from manyheads.serve.lens_page.lens_session import LensSession
 
-    opened = [OpenedBundle.open(bundle, valid=valid, texts=texts)]
+    opened = [LensModel.open(bundle, valid=valid, texts=texts)]
     if compare is not None:
-        opened.append(OpenedBundle.open(compare, "b", valid, texts))
+        opened.append(LensModel.open(compare, "b", valid, texts))
     return LensSession(opened)
 
 
@@ -149,14 +128,14 @@ def _text(session: "LensSession", texts: tuple[str, ...]) -> str:
         return texts[0]
     examples = session.opened("a").examples
     if not examples:
-        raise LensError('The validation data of this bundle cannot be read. Give a text: manyheads lens BUNDLE "…".')
+        raise LensError(_('The validation data of this bundle cannot be read. Give a text: manyheads lens BUNDLE "…".'))
     return examples[0]
 
 
 def _draw(session: "LensSession", text: str, files: "dict[Format, Path]", options: dict[str, Any]) -> None:
     from manyheads.language import current
     from manyheads.lens.heads import Head
-    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.serve.lens_page.lens_session import TraceRequest
     from manyheads.storage import atomic_write
 
     traced = session.trace(TraceRequest("a", text, options["answer"]))
@@ -167,7 +146,7 @@ def _draw(session: "LensSession", text: str, files: "dict[Format, Path]", option
         )
         _check_folder(path)
         atomic_write(path, content)
-        click.echo(f"{pick('Wrote', '已写入')} {path}")
+        click.echo(_("Wrote {path}", path=path))
 
 
 def _switched_off(session: "LensSession", off: Sequence[str]) -> dict[str, str]:
@@ -196,10 +175,10 @@ def write_page(
 
     from manyheads.cli.progress import make_console
     from manyheads.language import current
-    from manyheads.lens.head_survey import survey_heads
-    from manyheads.serve.head_jobs import survey_for_page
-    from manyheads.serve.lens_file import page_of
-    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.lens.roles.head_survey import survey_heads
+    from manyheads.serve.lens_page.head_jobs import survey_for_page
+    from manyheads.serve.lens_page.lens_file import page_of
+    from manyheads.serve.lens_page.lens_session import TraceRequest
     from manyheads.storage import atomic_write
 
     _check_folder(path)
@@ -217,8 +196,8 @@ def write_page(
             survey = survey_heads(opened.bundle, n_texts, files=opened.valid, progress=report_survey)
             if survey.message is not None:
                 messages.append(str(survey.message))
-            one, shown = survey_for_page(id, survey)
-            surveys |= one
+            found, shown = survey_for_page(id, survey)
+            surveys |= found
             examples |= shown if number == 0 else {}
         page = page_of(
             session,
@@ -233,7 +212,7 @@ def write_page(
     atomic_write(path, content)
     for message in dict.fromkeys(messages):
         click.echo(message, err=True)
-    click.echo(f"{pick('Wrote', '已写入')} {path} ({len(content) / 1e6:.1f} MB)")
+    click.echo(_("Wrote {path} ({megabytes:.1f} MB)", path=path, megabytes=len(content) / 1e6))
 
 
 @contextmanager
@@ -243,7 +222,7 @@ def _progress_bar(console: "Console") -> Iterator[Callable[[float], None]]:
 
     columns = (TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bars:
-        bar = bars.add_task(pick("lens page", "透镜页面"), total=1.0)
+        bar = bars.add_task(_("lens page"), total=1.0)
         yield lambda done: bars.update(bar, completed=done)
 
 
@@ -251,7 +230,7 @@ def _check_folder(path: Path) -> None:
     from manyheads.errors import DataError
 
     if path.is_dir():
-        raise DataError(f"{path} is a folder. Choose a file to write to.")
+        raise DataError(_("{path} is a folder. Choose a file to write to.", path=path))
     check_folder_of(path)
 
 
@@ -259,8 +238,8 @@ def _serve(session: "LensSession", texts: tuple[str, ...], options: dict[str, An
     from urllib.parse import urlencode
 
     from manyheads.language import current
-    from manyheads.serve.lens_app import make_app
-    from manyheads.serve.lens_session import TraceRequest
+    from manyheads.serve.lens_page.lens_app import make_app
+    from manyheads.serve.lens_page.lens_session import TraceRequest
     from manyheads.serve.local_server import address_of, is_loopback, listen, run
 
     host, port = options["host"], options["port"]
@@ -276,23 +255,20 @@ def _serve(session: "LensSession", texts: tuple[str, ...], options: dict[str, An
     address = f"{address_of(listener)}#{urlencode(state)}"
     used = listener.getsockname()[1]
     if used != port:
-        click.echo(pick(f"Port {port} is in use; using {used}.", f"端口 {port} 已被占用，改用 {used}。"))
+        click.echo(_("Port {port} is in use; using {used}.", port=port, used=used))
     if not is_loopback(host):
         click.echo(
-            pick(
-                f"{host} can be reached from other machines, and whoever reaches it can use this model.",
-                f"其他机器可以访问 {host}，能访问的人都能使用这个模型。",
-            ),
+            _("{host} can be reached from other machines, and whoever reaches it can use this model.", host=host),
             err=True,
         )
     click.echo(f"manyheads lens  {address}")
-    click.echo(pick("Press Ctrl-C to stop.", "按 Ctrl-C 停止。"))
+    click.echo(_("Press Ctrl-C to stop."))
     run(
         make_app(session, [host], current()),
         listener,
         lambda: None if options["no_browser"] else _open_browser(address),
     )
-    click.echo(pick("Stopped.", "已停止。"))
+    click.echo(_("Stopped."))
 
 
 def _open_browser(address: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from manyheads.language import pick
+from manyheads.messages import _
 
 MAX_COUNT = 1_000_000_000
 
@@ -17,33 +17,23 @@ class Count(click.types.IntParamType):
         """Convert the text of an option."""
         number = super().convert(value, param, ctx)
         if number > MAX_COUNT:
-            self.fail(pick(f"{number} is more than {MAX_COUNT:,}.", f"{number} 超过了 {MAX_COUNT:,}。"), param, ctx)
+            self.fail(_("{number} is more than {limit:,}.", number=number, limit=MAX_COUNT), param, ctx)
         return int(number)
 
 
 COUNT = Count()
-JSON_RESULTS = click.option(
-    "--json", "as_json", is_flag=True, help=pick("Print the results as JSON.", "以 JSON 格式输出结果。")
-)
+JSON_RESULTS = click.option("--json", "as_json", is_flag=True, help=_("Print the results as JSON."))
 MAX_COST = click.option(
     "--max-cost",
     type=click.FloatRange(min=0),
     default=0.2,
     show_default=True,
-    help=pick(
-        "Largest accepted loss: points of a score out of 100, or percent of the nats per character.",
-        "可接受的最大损失：百分制得分的分数，或每字符奈特的百分比。",
-    ),
+    help=_("Largest accepted loss: points of a score out of 100, or percent of the nats per character."),
 )
-OVERWRITE_BUNDLE = click.option(
-    "--overwrite", is_flag=True, help=pick("Replace an existing bundle.", "覆盖已有的模型包。")
-)
+OVERWRITE_BUNDLE = click.option("--overwrite", is_flag=True, help=_("Replace an existing bundle."))
 VALID_FILES = click.option(
     "--valid",
     multiple=True,
     type=click.Path(path_type=Path),
-    help=pick(
-        "Files with rows to measure on. [default: the validation set of the recipe]",
-        "用于测量的数据文件。[默认：配方中的验证集]",
-    ),
+    help=_("Files with rows to measure on. [default: the validation set of the recipe]"),
 )

@@ -7,38 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import program_name
-from manyheads.language import current, pick
+from manyheads.cli.output import padded, program_name, right_aligned, wrap_cells
+from manyheads.messages import Message, _, _n
 
 if TYPE_CHECKING:
-    from manyheads.bench.run_plan import RunPlan
+    from manyheads.plan.run_plan import RunPlan
     from manyheads.run import Recipe
 
 _WIDTH = 80
 _LABEL = 16
 _GB = 1e9
-_CHINESE = {
-    "embeddings": "嵌入",
-    "positions": "位置",
-    "attention": "注意力",
-    "scores": "打分",
-    "feed-forward": "前馈网络",
-    "norms": "归一化",
-    "projections": "投影",
-    "softmax layer": "输出层",
-    "weights": "权重",
-    "gradients": "梯度",
-    "adam": "Adam",
-    "ema": "EMA",
-    "gathered": "聚集的层",
-    "activations": "激活值",
-    "logits": "logits",
-    "program": "程序",
-    "preparation": "数据准备",
-    "training": "训练",
-    "validation": "验证",
-    "checkpoints": "检查点",
-    "scoring": "评分",
+_NAMES = {
+    "embeddings": Message("embeddings"),
+    "positions": Message("positions"),
+    "attention": Message("attention"),
+    "scores": Message("scores"),
+    "feed-forward": Message("feed-forward"),
+    "norms": Message("norms"),
+    "projections": Message("projections"),
+    "softmax layer": Message("softmax layer"),
+    "weights": Message("weights"),
+    "gradients": Message("gradients"),
+    "gathered": Message("gathered"),
+    "activations": Message("activations"),
+    "program": Message("program"),
+    "preparation": Message("preparation"),
+    "training": Message("training"),
+    "validation": Message("validations"),
+    "checkpoints": Message("checkpoints"),
+    "scoring": Message("scoring"),
 }
 
 
@@ -48,22 +45,22 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
     name = "kind"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        from manyheads.bench.accelerators import ACCELERATORS
+        from manyheads.plan.accelerators import ACCELERATORS
 
         return f"[{'|'.join(ACCELERATORS)}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from manyheads.bench.accelerators import ACCELERATORS
+        from manyheads.plan.accelerators import ACCELERATORS
 
         if str(value).lower() not in ACCELERATORS:
-            self.fail(f"{value!r} is not one of {', '.join(ACCELERATORS)}.", param, ctx)
+            choices = ", ".join(ACCELERATORS)
+            self.fail(_("{value!r} is not one of {choices}.", value=value, choices=choices), param, ctx)
         return str(value).lower()
 
 
 @click.command(
-    short_help=pick("Estimate the size, memory, time and price of a run.", "估计训练的规模、内存、时间与费用。"),
-    help=pick(
-        """Estimate what a recipe costs: parameters, FLOP, memory per device, time and price.
+    short_help=_("Estimate the size, memory, time and price of a run."),
+    help=_("""Estimate what a recipe costs: parameters, FLOP, memory per device, time and price.
 
         Nothing is prepared or written. Without options, a few updates of the recipe's model are trained to measure this
         machine. With --gpus, published peak rates and an assumed utilization are used instead, and no text is read.
@@ -73,47 +70,32 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
           manyheads plan recipe.toml
           manyheads plan recipe.toml train.steps=20000 --cpus 4
           manyheads plan recipes/wmt14-base.toml --gpus 8 --kind a100 --price 2.5
-        """,
-        """估计一份配方的代价：参数量、FLOP、每个设备的内存、时间与费用。
-
-        不准备数据，也不写任何文件。不加选项时，用配方中的模型试跑几步，测出本机的速度；
-        用 --gpus 时按公布的峰值速率和假定的利用率计算，不读取文本。
-
-        \b
-        例：
-          manyheads plan recipe.toml
-          manyheads plan recipe.toml train.steps=20000 --cpus 4
-          manyheads plan recipes/wmt14-base.toml --gpus 8 --kind a100 --price 2.5
-        """,
-    ),
+        """),
 )
 @click.argument("path", metavar="RECIPE|RUN", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
 @click.option(
     "--gpus",
     type=click.IntRange(1, 100_000),
-    help=pick("Number of GPUs. Needs --kind.", "GPU 数量，须与 --kind 同用。"),
+    help=_("Number of GPUs. Needs --kind."),
 )
-@click.option("--kind", type=_Kind(), help=pick("Kind of GPU. Needs --gpus.", "GPU 型号，须与 --gpus 同用。"))
+@click.option("--kind", type=_Kind(), help=_("Kind of GPU. Needs --gpus."))
 @click.option(
     "--cpus",
     type=click.IntRange(1, 100_000),
-    help=pick(
-        "Number of processes that train together, each as fast as this one. [default: 1]",
-        "共同训练的进程数，每个与本进程一样快。[默认：1]",
-    ),
+    help=_("Number of processes that train together, each as fast as this one. [default: 1]"),
 )
 @click.option(
     "--price",
     type=click.FloatRange(min=0, min_open=True),
-    help=pick("Price of one device for an hour.", "每个设备每小时的价格。"),
+    help=_("Price of one device for an hour."),
 )
 @click.option(
     "--utilization",
     type=click.FloatRange(0, 1, min_open=True),
-    help=pick("Share of a GPU's peak that is reached. [default: 0.3]", "达到 GPU 峰值的比例。[默认：0.3]"),
+    help=_("Share of a GPU's peak that is reached. [default: 0.3]"),
 )
-@click.option("--json", "as_json", is_flag=True, help=pick("Write the plan as JSON.", "以 JSON 输出。"))
+@click.option("--json", "as_json", is_flag=True, help=_("Write the plan as JSON."))
 def plan(
     path: Path,
     overrides: tuple[str, ...],
@@ -125,22 +107,22 @@ def plan(
     as_json: bool,
 ) -> None:
     """Estimate what a recipe costs."""
-    from manyheads.bench.accelerators import ACCELERATORS
-    from manyheads.bench.run_plan import make_plan, try_recipe
+    from manyheads.plan.accelerators import ACCELERATORS
+    from manyheads.plan.run_plan import make_plan, try_recipe
 
     if (gpus is None) != (kind is None):
-        raise click.UsageError("--gpus and --kind belong together: --gpus 8 --kind a100.")
+        raise click.UsageError(_("--gpus and --kind belong together: --gpus 8 --kind a100."))
     if gpus is not None and cpus is not None:
-        raise click.UsageError("--gpus and --cpus exclude each other. Choose one.")
+        raise click.UsageError(_("--gpus and --cpus exclude each other. Choose one."))
     if utilization is not None and gpus is None:
-        raise click.UsageError("--utilization is for --gpus. On CPUs, the speed is measured.")
+        raise click.UsageError(_("--utilization is for --gpus. On CPUs, the speed is measured."))
     recipe, vocab_size = _read(path, overrides)
     trial = None
     if kind is None:
         from rich.console import Console
 
         # On standard error, so that the plan can be piped; nothing is printed if that is not a terminal.
-        with Console(stderr=True).status(f"[dim]{pick('training a few updates', '正在试跑几步')} …"):
+        with Console(stderr=True).status("[dim]" + _("training a few updates …")):
             trial = try_recipe(recipe, startup=time.process_time())
     made = make_plan(
         recipe,
@@ -161,16 +143,22 @@ def _read(path: Path, overrides: tuple[str, ...]) -> "tuple[Recipe, int | None]"
     """Read a recipe, or that of a run with the size of its vocabulary."""
     from manyheads.errors import DataError
     from manyheads.run import RunFolder, read_recipe
-    from manyheads.text.tokenizer import Tokenizer
+    from manyheads.text.tokens.tokenizer import Tokenizer
 
     if not path.exists():
-        raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml) or a run's folder.")
+        raise DataError(
+            _("{path}: there is no such file or folder. Give a recipe (.toml) or a run's folder.", path=path)
+        )
     if not path.is_dir():
         return read_recipe(path, overrides), None
     folder = RunFolder(path)
     if not folder.recipe_file.is_file():
         raise DataError(
-            f"{path} is not a run: it has no {folder.recipe_file.name}. Give a recipe (.toml) or a run's folder."
+            _(
+                "{path} is not a run: it has no {file}. Give a recipe (.toml) or a run's folder.",
+                path=path,
+                file=folder.recipe_file.name,
+            )
         )
     recipe = read_recipe(folder.recipe_file, overrides)
     has_tokenizer = folder.tokenizer_file.is_file()
@@ -178,15 +166,13 @@ def _read(path: Path, overrides: tuple[str, ...]) -> "tuple[Recipe, int | None]"
 
 
 def _name(key: str) -> str:
-    return pick(key, _CHINESE.get(key, key))
+    return str(_NAMES.get(key, key))
 
 
 def _line(label: str, text: str) -> None:
     """Print a label and a text, which is wrapped and aligned after it."""
-    from manyheads.cli.root import cell_width, wrap_cells
-
     lines = wrap_cells(text, _WIDTH - _LABEL - 2) or [""]
-    click.echo(f"  {label}{' ' * max(1, _LABEL - cell_width(label))}{lines[0]}")
+    click.echo(f"  {padded(label + ' ', _LABEL)}{lines[0]}")
     for line in lines[1:]:
         click.echo(f"  {'':<{_LABEL}}{line}")
 
@@ -196,15 +182,14 @@ def _heading(text: str) -> None:
 
 
 def _show(path: Path, made: "RunPlan") -> None:
-    from manyheads.bench.run_plan import assumptions
-    from manyheads.cli.root import wrap_cells
+    from manyheads.plan.run_plan import assumptions
 
     click.secho(f"{program_name()} plan · {path}", bold=True)
     _show_model(made)
     _show_work(made)
     _show_memory(made)
     _show_time(made)
-    _heading(pick("Assumed", "假定"))
+    _heading(_("Assumed"))
     for sentence in assumptions(made):
         lines = wrap_cells(sentence, _WIDTH - 4)
         click.echo("\n".join([f"  · {lines[0]}", *(f"    {line}" for line in lines[1:])]))
@@ -212,9 +197,9 @@ def _show(path: Path, made: "RunPlan") -> None:
 
 def _show_model(made: "RunPlan") -> None:
     model = made.recipe.model
-    _heading(pick("Model", "模型"))
+    _heading(_("Model"))
     parts = "  ".join(f"{_name(name)} {_short(count)}" for name, count in made.parameters.items() if count)
-    _line(pick("parameters", "参数量"), f"{made.n_parameters:,}")
+    _line(_("parameters"), f"{made.n_parameters:,}")
     _line("", parts)
     layers = " + ".join(
         str(count)
@@ -225,58 +210,60 @@ def _show_model(made: "RunPlan") -> None:
         if exists
     )
     _line(
-        pick("sizes", "结构"),
-        pick(
-            f"{model.shape}, {layers} layers, width {model.width}, {model.n_heads} heads, vocabulary "
-            f"{model.vocab_size:,}",
-            f"{model.shape}，{layers} 层，宽度 {model.width}，{model.n_heads} 头，词表 {model.vocab_size:,}",
+        _("sizes"),
+        _(
+            "{shape}, {layers} layers, width {width}, {n_heads} heads, vocabulary {vocab_size:,}",
+            shape=model.shape,
+            layers=layers,
+            width=model.width,
+            n_heads=model.n_heads,
+            vocab_size=model.vocab_size,
         ),
     )
 
 
 def _show_work(made: "RunPlan") -> None:
     train, batch = made.recipe.train, made.batch
-    _heading(pick("Work", "计算量"))
+    _heading(_("Work"))
     counts = [
         f"{round(count):,} {name}"
-        for count, name in ((batch.n_source, pick("source", "源")), (batch.n_target, pick("target", "目标")))
+        for count, name in ((batch.n_source, _("source")), (batch.n_target, _("target")))
         if count
     ]
     times = f" × {train.accumulation_steps}" if train.accumulation_steps > 1 else ""
     _line(
-        pick("updates", "更新"),
-        pick(
-            f"{train.steps:,} updates of {' + '.join(counts)} tokens{times}, padding included",
-            f"{train.steps:,} 次更新，每次 {' + '.join(counts)} 词元{times}（含填充）",
+        _("updates"),
+        _(
+            "{steps:,} updates of {counts} tokens{times}, padding included",
+            steps=train.steps,
+            counts=" + ".join(counts),
+            times=times,
         ),
     )
     for name, flop in made.forward.items():
         if flop:
             _line(_name(name), f"{flop / batch.n_positions:>10.3g}   {_formula(name)}")
     _line(
-        pick("per token", "每词元"),
-        f"{made.flop_per_token:>10.3g}   "
-        + pick("FLOP = 3 × their sum (backward: 2 ×)", "FLOP = 3 × 以上之和（反向为 2 倍）"),
+        _("per token"),
+        f"{made.flop_per_token:>10.3g}   " + _("FLOP = 3 × their sum (backward: 2 ×)"),
     )
     _line(
-        pick("in total", "合计"),
-        f"{made.total_flop:>10.3g}   "
-        + pick("FLOP = FLOP per token × tokens × updates", "FLOP = 每词元 FLOP × 词元数 × 更新次数"),
+        _("in total"),
+        f"{made.total_flop:>10.3g}   " + _("FLOP = FLOP per token × tokens × updates"),
     )
     if made.hardware_flop is not None:
         _line(
-            pick("capacity", "硬件容量"),
-            f"{made.hardware_flop:>10.3g}   "
-            + pick("FLOP = time × GPUs × peak, as the paper counts", "FLOP = 时间 × GPU 数 × 峰值（论文的计法）"),
+            _("capacity"),
+            f"{made.hardware_flop:>10.3g}   " + _("FLOP = time × GPUs × peak, as the paper counts"),
         )
 
 
 def _formula(name: str) -> str:
     return {
-        "projections": pick("2 W (Q + K + V) + 2 V W per layer", "每层 2 W (Q + K + V) + 2 V W"),
-        "attention": pick("2 (Q + V) per visible key, per layer", "每层每个可见键 2 (Q + V)"),
-        "feed-forward": pick("2 · 2 W F per layer", "每层 2 · 2 W F"),
-        "softmax layer": pick("2 W · vocabulary per predicted token", "每个预测词元 2 W · 词表大小"),
+        "projections": _("2 W (Q + K + V) + 2 V W per layer"),
+        "attention": _("2 (Q + V) per visible key, per layer"),
+        "feed-forward": _("2 · 2 W F per layer"),
+        "softmax layer": _("2 W · vocabulary per predicted token"),
     }[name]
 
 
@@ -286,7 +273,7 @@ def _show_memory(made: "RunPlan") -> None:
     sharded, replicated = asdict(made.sharded), asdict(made.replicated)
     is_many = made.n_devices > 1
     _heading(
-        pick(f"Memory per device, GB ({made.precision})", f"每个设备的内存，GB（{made.precision}）")
+        _("Memory per device, GB ({precision})", precision=made.precision)
         + (f"{'DDP':>19}{'FSDP':>10}" if is_many else "")
     )
     formulas = {
@@ -294,61 +281,49 @@ def _show_memory(made: "RunPlan") -> None:
         "gradients": "4 B × P",
         "adam": "8 B × P",
         "ema": "4 B × P",
-        "gathered": pick("embeddings and one layer", "嵌入与一层"),
-        "activations": pick("see docs/plan.md", "见 docs/plan.zh.md"),
-        "logits": pick("2 blocks of 256 rows", "两块，各 256 行"),
-        "program": pick("Python, PyTorch and text", "Python、PyTorch 与文本"),
+        "gathered": _("embeddings and one layer"),
+        "activations": _("see docs/how-to/plan.md"),
+        "logits": _("2 blocks of 256 rows"),
+        "program": _("Python, PyTorch and text"),
     }
     for name, size in [*replicated.items(), ("", made.replicated.total)]:
         other = made.sharded.total if not name else sharded[name]
         if not size and not other:
             continue
-        label = _name(name) if name else pick("in total", "合计")
+        label = _name(name) if name else _("in total")
         sizes = f"{size / _GB:>8.2f}" + (f"{other / _GB:>10.2f}" if is_many else "")
-        _line(label, _padded(formulas.get(name, ""), 27) + sizes)
+        _line(label, padded(formulas.get(name, ""), 27) + sizes)
     if made.accelerator is not None:
         limit = made.accelerator.memory_gb
-        _line(made.accelerator.name, f"{limit:g} GB{pick(': ', '：')}{_verdict(made, 0.8 * limit)}")
+        verdict = _("{limit:g} GB: {verdict}", limit=limit, verdict=_verdict(made, 0.8 * limit))
+        _line(made.accelerator.name, verdict)
 
 
 def _verdict(made: "RunPlan", limit: float) -> str:
     """Whether training fits in so many GB."""
     if made.replicated.total / _GB <= limit:
-        return pick("fits", "放得下")
+        return _("fits")
     if made.n_devices > 1 and made.sharded.total / _GB <= limit:
-        return pick("fits with FSDP only", "仅 FSDP 放得下")
-    return pick("does not fit; a smaller train.batch_tokens needs less", "放不下；减小 train.batch_tokens 可省内存")
-
-
-def _padded(text: str, width: int) -> str:
-    from manyheads.cli.root import cell_width
-
-    return text + " " * max(0, width - cell_width(text))
+        return _("fits with FSDP only")
+    return _("does not fit; a smaller train.batch_tokens needs less")
 
 
 def _show_time(made: "RunPlan") -> None:
-    where = (
-        f"{made.n_devices} × {made.accelerator.name}"
-        if made.accelerator
-        else pick(f"{made.n_devices} × this machine", f"{made.n_devices} × 本机")
-    )
-    idle = "" if made.accelerator else pick(" when idle", "，空闲时")
-    _heading(pick(f"Time on {where}{idle}", f"时间（{where}{idle}）"))
+    if made.accelerator:
+        _heading(_("Time on {n_devices} × {device}", n_devices=made.n_devices, device=made.accelerator.name))
+    else:
+        _heading(_("Time on {n_devices} × this machine when idle", n_devices=made.n_devices))
     for name, seconds in made.seconds.items():
-        _line(_name(name), f"{_duration(seconds):>10}")
+        _line(_name(name), right_aligned(_duration(seconds), 10))
     if len(made.seconds) > 1:
-        _line(pick("in total", "合计"), f"{_duration(made.total_seconds):>10}")
+        _line(_("in total"), right_aligned(_duration(made.total_seconds), 10))
     n_busy = made.trial.estimate.n_busy if made.trial else 0
     if n_busy:
-        programs = f"{n_busy} process{'es' if n_busy > 1 else ''}"
-        _line(
-            pick("now", "目前"),
-            f"{_duration(made.total_seconds * made.slowdown):>10}   "
-            + pick(f"beside its present load ({programs})", f"按目前负载（{n_busy} 个繁忙进程）"),
-        )
+        load = _n("beside its present load (1 process)", "beside its present load ({n} processes)", n_busy)
+        _line(_("now"), f"{right_aligned(_duration(made.total_seconds * made.slowdown), 10)}   {load}")
     if made.cost is not None:
         _line(
-            pick("price", "费用"),
+            _("price"),
             f"{made.cost:>10,.2f}   = {made.n_devices} × {made.total_seconds / 3600:,.2f} h × {made.price:g}",
         )
 
@@ -361,18 +336,20 @@ def _short(count: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    units = ("秒", "分钟", "小时", "天") if current() == "zh" else ("s", "min", "h", "days")
-    for limit, scale, unit in zip((120, 7200, 172_800), (1, 60, 3600), units, strict=False):
-        if seconds < limit:
-            return f"{seconds / scale:,.1f} {unit}"
-    return f"{seconds / 86_400:,.1f} {units[-1]}"
+    if seconds < 120:
+        return _("{seconds:,.1f} s", seconds=seconds)
+    if seconds < 7200:
+        return _("{minutes:,.1f} min", minutes=seconds / 60)
+    if seconds < 172_800:
+        return _("{hours:,.1f} h", hours=seconds / 3600)
+    return _("{days:,.1f} days", days=seconds / 86_400)
 
 
 def _print_json(path: Path, made: "RunPlan") -> None:
     import json
     from dataclasses import asdict
 
-    from manyheads.bench.run_plan import assumptions
+    from manyheads.plan.run_plan import assumptions
 
     model, trial = made.recipe.model, made.trial
     payload = {

@@ -1,9 +1,11 @@
 """`manyheads predict`: one output line for each input line: a translation, a label, tags or a continuation."""
 
+import gc
 import sys
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.answer_lines import BATCH_LINES, AnswerOptions
+from manyheads.answer.request import AnswerOptions
+from manyheads.cli.answer_lines import BATCH_LINES, AnswerLines, PredictOptions, name_line
 from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, read_text_options, text_options
 from manyheads.cli.options import COUNT
-from manyheads.cli.predict_markup import MarkupWriter, is_document, read_document, require_translator
-from manyheads.cli.prediction_remarks import Remarks
-from manyheads.language import pick
+from manyheads.cli.predict_markup import is_document, read_document
+from manyheads.cli.prediction_remarks import show_cut_off, show_errors, show_remarks
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
 
 
 @click.command(
-    short_help=pick("Translate, classify, tag or continue lines of text.", "逐行翻译、分类、标注或续写。"),
-    help=pick(
-        """Read lines from files or standard input and write one line for each.
+    short_help=_("Translate, classify, tag or continue lines of text."),
+    help=_("""Read lines from files or standard input and write one line for each.
 
         A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
         entities marked; a language model the line and its continuation. A line without text gives
@@ -66,42 +68,7 @@ if TYPE_CHECKING:
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
           manyheads predict runs/reviews/bundle reviews-*.txt --shards answers --processes 8
-        """,
-        """从 FILE 或标准输入逐行读入文本，每行输出一行结果。
-
-        翻译模型输出译文；分类模型输出标签及其概率；标注模型输出带实体标记的文本；语言模型输出原文及其续写。
-        没有文字的行输出空行（语言模型则从头生成一段文字）。翻译模型遇到句数多于训练文本或更长的行，会分段翻译；
-        其他模型遇到过长的行则输出空行。没有输出的行会在标准错误中提示。训练文本中没有出现过的词，以及输出可疑的行
-        （模型陷入重复，输出远比训练时长或短，漏掉了代码、标记或网址，或译文的概率与验证集中最低的 5 % 相当），也会在
-        标准错误中列出；加上 --json 可逐行列出，并给出译文的置信度，即验证集中概率更低的译文所占的比例。
-
-        使用 --glossary 时，只要一行中出现术语表里的原文（按整词匹配），译文就一定含有对应的译法，出现几次就用几次；
-        --keep 指定的词原样保留；--prefix 规定译文的开头。使用 --abstain 时，置信度更低的译文输出空行，并在标准错误中
-        列出；--json 仍给出其候选。
-
-        标准输入的行随到随答。使用 --threshold 时，概率低于阈值的标签输出为 ?，概率低于阈值的片段舍去。
-
-        使用 --align 时，译文后面以制表符分隔，附上词对齐 i-j（从 0 开始计数）：原文第 i 个词对应译文第 j 个词。
-        标点和汉字各算一个词；加上 --json 可列出这些词。
-
-        使用 --format html 时，每行是一段 HTML；以 .html 结尾的 FILE 作为一个完整的文档翻译。标签按词对齐放到
-        对应的译文上，属性、注释、脚本、<pre>、<code>，以及带 translate="no" 或 class="notranslate" 的元素保持原样。
-
-        使用 --shards 时，用多个进程处理大文件：每 10,000 行写入一个编号的文件，拼接后与单个输出逐字节相同。
-        中断后重新运行同一命令，已完成的部分不再重做；--on ray 使用集群。
-
-        \b
-        例：
-          echo "Two cats are sleeping." | manyheads predict runs/quickstart/bundle
-          manyheads predict runs/quickstart/bundle letters.en -o letters.zh
-          manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
-          manyheads predict runs/quickstart/bundle letters.en --glossary 术语.tsv --keep Anna --abstain 0.05
-          manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
-          tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
-          manyheads predict runs/poems/bundle --prompt "床前明月光，" --sample
-          manyheads predict runs/reviews/bundle reviews-*.txt --shards answers --processes 8
-        """,
-    ),
+        """),
 )
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, metavar="[FILE]...")
@@ -109,93 +76,75 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help=pick("Write to this file instead of standard output.", "写入此文件，而不是标准输出。"),
+    help=_("Write to this file instead of standard output."),
 )
 @click.option(
     "--prompt",
-    help=pick(
-        "Continue this text token by token, instead of reading FILE.", "续写这段文字并逐个词元输出，不读取 FILE。"
-    ),
+    help=_("Continue this text token by token, instead of reading FILE."),
 )
 @decode_options
 @click.option(
     "--stop",
     multiple=True,
-    help=pick("End a continuation before this text; may be repeated.", "续写到这段文字之前为止；可重复给出。"),
+    help=_("End a continuation before this text; may be repeated."),
 )
 @click.option(
     "--n-best",
     type=int,
-    help=pick(
-        "Number of hypotheses per line, written as line number, score, text. [default: 1]",
-        "每行输出几个候选，格式为行号、得分、文本。[默认：1]",
-    ),
+    help=_("Number of hypotheses per line, written as line number, score, text. [default: 1]"),
 )
 @text_options
 @THRESHOLD
-@click.option(
-    "--align", is_flag=True, help=pick("Append word alignments (Pharaoh format).", "附上词对齐（Pharaoh 格式）。")
-)
+@click.option("--align", is_flag=True, help=_("Append word alignments (Pharaoh format)."))
 @click.option(
     "--format",
     "text_format",
     type=click.Choice(["text", "html"]),
     default="text",
     show_default=True,
-    help=pick("What the lines are; html keeps tags in place.", "输入的格式；html 会保留标签并放到对应的位置。"),
+    help=_("What the lines are; html keeps tags in place."),
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help=pick(
-        "Write one JSON object per line, with probabilities, spans and candidates.",
-        "每行输出一个 JSON 对象，含概率、片段和候选。",
-    ),
+    help=_("Write one JSON object per line, with probabilities, spans and candidates."),
 )
 @click.option(
     "--engine",
     default="auto",
     show_default=True,
-    help=pick("Inference engine: native, torch or auto.", "推理引擎：native、torch 或 auto。"),
+    help=_("Inference engine: native, torch or auto."),
 )
 @click.option(
     "--no-shortlist",
     is_flag=True,
-    help=pick(
-        "Score the whole vocabulary even if the bundle has a shortlist.", "即使模型包带有候选词表，也对整个词表打分。"
-    ),
+    help=_("Score the whole vocabulary even if the bundle has a shortlist."),
 )
-@click.option(
-    "--device", default="auto", show_default=True, help=pick("cpu, cuda, mps or auto.", "cpu、cuda、mps 或 auto。")
-)
+@click.option("--device", default="auto", show_default=True, help=_("cpu, cuda, mps or auto."))
 @click.option(
     "--shards",
     type=click.Path(path_type=Path),
-    help=pick(
-        "Answer large files in several processes, into numbered files of this folder; run the same command again to "
-        "resume.",
-        "用多个进程处理大文件，结果按编号写入此文件夹；中断后重新运行同一命令即可继续。",
+    help=_(
+        "Answer large files in several processes, into numbered files of this folder; run the same command "
+        "again to resume."
     ),
 )
 @click.option(
     "--shard-lines",
     type=COUNT,
-    help=pick(
-        "Lines per shard, a multiple of 1,000. [default: 10,000]", "每个分片的行数，1,000 的倍数。[默认：10,000]"
-    ),
+    help=_("Lines per shard, a multiple of 1,000. [default: 10,000]"),
 )
 @click.option(
     "--processes",
     type=click.IntRange(min=1, max=1024),
-    help=pick("Worker processes of --shards. [default: one per core]", "--shards 的工作进程数。[默认：每核一个]"),
+    help=_("Worker processes of --shards. [default: one per core]"),
 )
 @click.option(
     "--on",
     type=click.Choice(["local", "ray"]),
-    help=pick(
-        "Where shards are answered: in processes of this machine, or on a Ray cluster (RAY_ADDRESS). [default: local]",
-        "在何处处理分片：本机进程，或 Ray 集群（RAY_ADDRESS）。[默认：local]",
+    help=_(
+        "Where shards are answered: in processes of this machine, or on a Ray cluster (RAY_ADDRESS). [default: local]"
     ),
 )
 def predict(
@@ -217,50 +166,45 @@ def predict(
     shard_lines: int | None,
     processes: int | None,
     on: str | None,
-    **how: Any,
+    **decoding: Any,
 ) -> None:
     """Answer every line of a file."""
-    changes = decode_changes(**how)
-    if align and how["n_best"] is not None:
+    changes = decode_changes(**decoding)
+    if align and decoding["n_best"] is not None:
         raise click.UsageError(
-            "--align and --n-best exclude each other: the alignment is that of the best translation."
+            _("--align and --n-best exclude each other: the alignment is that of the best translation.")
         )
-    options = AnswerOptions(
-        bundle,
-        changes,
-        threshold,
-        read_text_options(glossary, keep, prefix),
-        align,
-        text_format,
-        as_json,
-        engine,
-        not no_shortlist,
-        device,
-    )
-    if text_format == "html" and (align or how["n_best"] is not None or prompt is not None):
-        raise click.UsageError("--format html gives one translation: leave out --align, --n-best and --prompt.")
+    requirements = read_text_options(glossary, keep, prefix)
+    answer = AnswerOptions(changes, threshold, align, text_format, **requirements)
+    options = PredictOptions(bundle, answer, as_json, engine, not no_shortlist, device)
+    if text_format == "html" and (align or decoding["n_best"] is not None or prompt is not None):
+        raise click.UsageError(_("--format html gives one translation: leave out --align, --n-best and --prompt."))
     if shards is None and (shard_lines is not None or processes is not None or on is not None):
-        raise click.UsageError("--shard-lines, --processes and --on are for --shards. Add --shards DIR.")
+        raise click.UsageError(_("--shard-lines, --processes and --on are for --shards. Add --shards DIR."))
     if prompt is not None:
         if files or output or as_json or align or shards:
             raise click.UsageError(
-                "--prompt writes to the screen as it generates: leave out FILE, --output, --json, --align and --shards."
+                _(
+                    "--prompt writes to the screen as it generates: leave out FILE, --output, --json, --align and "
+                    "--shards."
+                )
             )
-        if options.texts is not None or how["abstain"] is not None:
+        if requirements or decoding["abstain"] is not None:
             raise click.UsageError(
-                "--prompt is for language models: leave out --glossary, --keep, --prefix and --abstain."
+                _("--prompt is for language models: leave out --glossary, --keep, --prefix and --abstain.")
             )
         _stream(replace(options, engine="auto", use_shortlist=True).load(), bundle, prompt)
         return
     files = tuple(map(_local, files)) or ("-",)
     if len(files) > 1 and "-" in files:
-        raise click.UsageError("Standard input (-) cannot be combined with files. Give one or the other.")
+        raise click.UsageError(_("Standard input (-) cannot be combined with files. Give one or the other."))
     if shards is not None:
         from manyheads.cli.predict_shards import ShardOptions, predict_shards
 
-        sys.exit(predict_shards(options, files, shards, ShardOptions(shard_lines, processes, on or "local"), output))
+        division = ShardOptions(shard_lines, processes, on or "local")
+        sys.exit(predict_shards(options, files, shards, division, output))
     if files == ("-",) and sys.stdin is None:
-        raise click.UsageError("Standard input is closed. Name a file to read.")
+        raise click.UsageError(_("Standard input is closed. Name a file to read."))
     if text_format == "html" and any(map(is_document, files)):
         _translate_document(options, files, output)
     else:
@@ -269,57 +213,65 @@ def predict(
 
 def _local(file: str) -> str:
     """Return the path of a file; an object of a store is copied."""
-    from manyheads.text.remote_files import is_remote, local_copy
+    from manyheads.text.reading.remote_files import is_remote, local_copy
 
     return str(local_copy(file)) if is_remote(file) else file
 
 
-def _translate_document(options: AnswerOptions, files: Sequence[str], output: Path | None) -> None:
+def _translate_document(options: PredictOptions, files: Sequence[str], output: Path | None) -> None:
     """Translate one HTML document."""
     from manyheads.cli.output import open_output
 
     if len(files) > 1:
-        raise click.UsageError("An HTML document is translated alone: give one FILE.")
+        raise click.UsageError(_("An HTML document is translated alone: give one FILE."))
     document = read_document(files[0])
-    writer = MarkupWriter(
-        require_translator(options.load(), options.bundle), as_json=options.as_json, options=options.texts
-    )
+    lines = AnswerLines(options.load(), options)
     with open_output(output, *files, keep_partial=True) as stream:
-        stream.write(writer.document(document))
-    writer.remarks.show()
-    writer.remarks.show_cut_off()
+        stream.write(lines.write_document(document))
+    show_remarks(lines.remarks)
+    show_cut_off(lines.remarks)
 
 
-def _answer_lines(options: AnswerOptions, files: Sequence[str], output: Path | None) -> None:
+def _answer_lines(options: PredictOptions, files: Sequence[str], output: Path | None) -> None:
     """Answer all lines in this process."""
     from manyheads.cli.output import open_output
 
     reader = _Reader(files)
     loaded = options.load()
-    writer = options.writer(loaded, reader.name_line)
+    lines = AnswerLines(loaded, options, reader.name_line)
     progress = _make_progress(loaded, on_terminal=output is None and sys.stdout.isatty())
-    with open_output(output, *files, keep_partial=True) as stream:
+    with open_output(output, *files, keep_partial=True) as stream, _frozen_objects():
         start = 1
         for batch, is_pause in reader.batches():
-            for line in writer.answer(batch, start):
+            for line in lines.write(batch, start):
                 stream.write(line + "\n")
             stream.flush()
-            writer.remarks.show_errors()
+            show_errors(lines.remarks)
             if is_pause:
-                writer.remarks.show()
+                show_remarks(lines.remarks)
             start += len(batch)
             progress(start - 1)
-    writer.remarks.show()
-    writer.remarks.show_cut_off()
-    if writer.remarks.n_errors:
+    show_remarks(lines.remarks)
+    show_cut_off(lines.remarks)
+    if lines.remarks.n_errors:
         sys.exit(1)
+
+
+@contextmanager
+def _frozen_objects() -> Iterator[None]:
+    """Spare the garbage collector what has been loaded, which it would visit again and again."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class _Reader:
     """Reads batches of lines from files, or from standard input as they arrive."""
 
     def __init__(self, files: Sequence[str]) -> None:
-        from manyheads.text.readers import read_lines
+        from manyheads.text.reading.readers import read_lines
 
         self.files = files
         self.lines = [] if files == ("-",) else [read_lines(file) for file in files]  # raises if a file is missing
@@ -327,7 +279,7 @@ class _Reader:
 
     def batches(self) -> Iterator[tuple[list[str], bool]]:
         """Yield batches of lines, each with whether the writer of standard input pauses after it."""
-        from manyheads.text.arriving_lines import ArrivingLines
+        from manyheads.text.reading.arriving_lines import ArrivingLines
 
         if self.lines:
             lines = self._all_lines()
@@ -347,9 +299,10 @@ class _Reader:
     def name_line(self, number: int) -> str:
         """Name the line of this number, counted from 1: with its file, if there are several."""
         if len(self.files) == 1:
-            return f"Line {number}"
+            return name_line(number)
         index = bisect_left(self.starts, number) - 1
-        return f"{Path(self.files[index]).resolve()}, line {number - self.starts[index]}"
+        path = Path(self.files[index]).resolve()
+        return _("{path}, line {number}", path=path, number=number - self.starts[index])
 
 
 def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], None]:
@@ -361,8 +314,8 @@ def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], No
     def show(done: int) -> None:
         speed = done / max(time.monotonic() - started, 1e-9)
         engine = loaded.engine.used
-        suffix = pick(f" · engine {engine}", f" · 引擎 {engine}") if engine else ""
-        counts = pick(f"{done:,} lines · {speed:,.0f} lines/s", f"{done:,} 行 · {speed:,.0f} 行/秒")
+        suffix = _(" · engine {engine}", engine=engine) if engine else ""
+        counts = _("{done:,} lines · {speed:,.0f} lines/s", done=done, speed=speed)
         click.echo(f"\r{counts}{suffix} ", err=True, nl=False)
 
     return show
@@ -370,15 +323,23 @@ def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], No
 
 def _stream(loaded: "Bundle", bundle: Path, prompt: str) -> None:
     """Print a prompt and its continuation, token by token."""
-    from manyheads.tasks import StreamingTask
+    from manyheads.answer.remarks import Remarks
+    from manyheads.tasks import GenerativeTask
 
-    if not isinstance(loaded.task, StreamingTask):
-        raise click.UsageError(f"--prompt needs a language model; {bundle} is a bundle of the task {loaded.kind}.")
+    task = loaded.task
+    if not (isinstance(task, GenerativeTask) and task.continues_prompts):
+        raise click.UsageError(
+            _(
+                "--prompt needs a language model; {bundle} is a bundle of the task {kind}.",
+                bundle=bundle,
+                kind=loaded.kind,
+            )
+        )
     click.echo(prompt, nl=False)
-    for text in loaded.task.stream(prompt, loaded.decode):
+    for text in task.stream(prompt, loaded.decode):
         click.echo(text, nl=False)
         sys.stdout.flush()
     click.echo()
     remarks = Remarks()
-    remarks.add(1, loaded.unseen_words(prompt))
-    remarks.show()
+    remarks.add_unseen(1, loaded.unseen_words(prompt))
+    show_remarks(remarks)

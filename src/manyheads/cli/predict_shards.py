@@ -7,7 +7,7 @@ was interrupted continues with the shards that are missing.
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from manyheads.cli.answer_lines import BATCH_LINES, AnswerOptions, AnswerWriter
-from manyheads.cli.prediction_remarks import Remarks
-from manyheads.language import pick
+from manyheads.cli.answer_lines import BATCH_LINES, AnswerLines, PredictOptions
+from manyheads.cli.prediction_remarks import show_cut_off, show_errors, show_remarks
+from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
+    from manyheads.answer.remarks import Remarks
     from manyheads.bulk.line_shards import Shard, ShardPlan
     from manyheads.bulk.shard_folder import ShardFolder
     from manyheads.bulk.shard_schedule import AnswerShard, Workers, WorkerTask
@@ -33,7 +34,7 @@ _SCREEN_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class ShardOptions:
-    """How the work is divided."""
+    """How the lines are divided among processes."""
 
     shard_lines: int | None = None
     n_processes: int | None = None
@@ -41,14 +42,14 @@ class ShardOptions:
 
 
 def predict_shards(
-    options: AnswerOptions, files: Sequence[str], path: Path, how: ShardOptions, output: Path | None = None
+    options: PredictOptions, files: Sequence[str], path: Path, division: ShardOptions, output: Path | None = None
 ) -> int:
     """Answer the lines of files into a folder of shards; return the exit code."""
     from manyheads.bulk.line_shards import plan_shards
     from manyheads.bulk.shard_folder import ShardFolder
     from manyheads.bulk.shard_schedule import WorkerTask, run_shards
 
-    shard_lines = SHARD_LINES if how.shard_lines is None else how.shard_lines
+    shard_lines = SHARD_LINES if division.shard_lines is None else division.shard_lines
     _check(options, files, shard_lines)
     options = replace(options, bundle=options.bundle.resolve())
     options.load()  # raises for a damaged bundle, and for options that it does not support
@@ -61,8 +62,8 @@ def predict_shards(
         progress.skip(plan.n_lines - sum(shard.n_lines for shard in missing), len(plan.shards) - len(missing))
         if missing:
             task = WorkerTask(open_answers, spec, str(folder.path), folder.n_shards, folder.suffix)
-            n_processes = min(how.n_processes or _default_processes(options), len(missing))
-            with closing(_workers(task, how.on, n_processes)) as workers:
+            n_processes = min(division.n_processes or _default_processes(options), len(missing))
+            with closing(_workers(task, division.on, n_processes)) as workers:
                 try:
                     run_shards(workers, missing, progress.add)
                 finally:
@@ -71,35 +72,45 @@ def predict_shards(
         remarks = _remarks(folder)
         if output is not None:
             _join(folder, output, files)
-    remarks.show_errors(_N_ERRORS)
-    remarks.show()
-    remarks.show_cut_off()
+    show_errors(remarks, _N_ERRORS)
+    show_remarks(remarks)
+    show_cut_off(remarks)
     _show_end(plan, path, folder.suffix, output)
     return 1 if remarks.n_errors else 0
 
 
-def _check(options: AnswerOptions, files: Sequence[str], shard_lines: int) -> None:
+def _check(options: PredictOptions, files: Sequence[str], shard_lines: int) -> None:
     from manyheads.cli.predict_markup import is_document
 
     if "-" in files:
         raise click.UsageError(
-            "--shards reads its input more than once, which standard input does not allow. Name files."
+            _("--shards reads its input more than once, which standard input does not allow. Name files.")
         )
     if shard_lines < 1 or shard_lines % BATCH_LINES:
         raise click.UsageError(
-            f"--shard-lines {shard_lines} is not a multiple of {BATCH_LINES:,}, the lines that are answered together."
+            _(
+                "--shard-lines {shard_lines} is not a multiple of {batch_lines:,}, the lines that are answered "
+                "together.",
+                shard_lines=shard_lines,
+                batch_lines=BATCH_LINES,
+            )
         )
-    from manyheads.text.files import is_compressed
+    from manyheads.text.reading.files import is_compressed
 
     compressed = [file for file in files if is_compressed(Path(file))]
     if compressed:
-        raise click.UsageError(f"{compressed[0]} is compressed, so no process can start in its middle. Decompress it.")
-    documents = [file for file in files if options.text_format == "html" and is_document(file)]
+        raise click.UsageError(
+            _(
+                "{file} is compressed, so no process can start in its middle. Decompress it.",
+                file=compressed[0],
+            )
+        )
+    documents = [file for file in files if options.answer.format == "html" and is_document(file)]
     if documents:
-        raise click.UsageError(f"{documents[0]} is translated as one document: leave out --shards.")
+        raise click.UsageError(_("{file} is translated as one document: leave out --shards.", file=documents[0]))
 
 
-def _default_processes(options: AnswerOptions) -> int:
+def _default_processes(options: PredictOptions) -> int:
     from manyheads.cores import count_cores
     from manyheads.model.device import pick_device
 
@@ -113,17 +124,15 @@ def _workers(task: "WorkerTask", on: str, n_processes: int) -> "Workers":
     return RayWorkers(task, n_processes) if on == "ray" else LocalWorkers(task, n_processes)
 
 
-def _spec(options: AnswerOptions, plan: "ShardPlan") -> dict[str, Any]:
+def _spec(options: PredictOptions, plan: "ShardPlan") -> dict[str, Any]:
     """Return what a worker needs to answer any shard, as JSON values."""
+    from manyheads.language import current
     from manyheads.storage import MANIFEST, sha256_of
 
-    table = asdict(options) | {
-        "bundle": str(options.bundle),
-        "changes": dict(options.changes),
-        "texts": None if options.texts is None else asdict(options.texts),
-    }
     spec = {
-        "options": table,
+        "language": current(),
+        "bundle": str(options.bundle),
+        "options": options.table(),
         "manifest": sha256_of(options.bundle / MANIFEST),
         "files": [asdict(file) for file in plan.files],
     }
@@ -140,7 +149,7 @@ def _job(spec: dict[str, Any], plan: "ShardPlan", shard_lines: int) -> dict[str,
         "manyheads": __version__,
         "bundle": spec["manifest"],
         "input": [{"name": Path(file.path).name, "sha256": file.sha256, "lines": file.n_lines} for file in plan.files],
-        "options": {name: value for name, value in spec["options"].items() if name != "bundle"},
+        "options": spec["options"],
         "shard_lines": shard_lines,
         "shards": len(plan.shards),
     }
@@ -150,52 +159,37 @@ def open_answers(spec: dict[str, Any]) -> "AnswerShard":
     """Load the bundle in a worker process, and return what answers shards."""
     import logging
 
+    from manyheads.answer.remarks import Remarks
     from manyheads.bulk.line_shards import LineSource
     from manyheads.errors import BundleError
+    from manyheads.language import choose
     from manyheads.storage import MANIFEST, sha256_of
-    from manyheads.tasks import TextOptions
 
+    choose(spec["language"])
     logging.getLogger("manyheads").setLevel(logging.ERROR)  # each worker would repeat the same notices
-    table = dict(spec["options"])
-    texts = table.pop("texts")
-    options = AnswerOptions(
-        **table | {"bundle": Path(table["bundle"]), "texts": None if texts is None else TextOptions(**texts)}
-    )
+    options = PredictOptions.from_table(Path(spec["bundle"]), spec["options"])
     if sha256_of(options.bundle / MANIFEST) != spec["manifest"]:
-        raise BundleError(f"{options.bundle} changed during the job. Restore it, and run the same command again.")
+        raise BundleError(
+            _("{bundle} changed during the job. Restore it, and run the same command again.", bundle=options.bundle)
+        )
     source = LineSource.from_table(spec["files"])
-    writer = options.writer(options.load(), source.name_line)
-    if isinstance(writer, AnswerWriter) and writer.aligned:
-        _choose_aligner(writer, source.all_lines())
+    lines = AnswerLines(options.load(), options, source.name_line)
 
     def answer(shard: "Shard", stream: TextIO) -> dict[str, Any]:
-        writer.remarks = Remarks()
-        start = shard.first + 1
-        for batch in _batches(source.lines(shard)):
-            stream.writelines(f"{line}\n" for line in writer.answer(batch, start))
+        lines.remarks = Remarks()
+        start, waiting = shard.first + 1, source.lines(shard)
+        while batch := list(islice(waiting, BATCH_LINES)):
+            stream.writelines(f"{line}\n" for line in lines.write(batch, start))
             start += len(batch)
-        return writer.remarks.table()
+        return lines.remarks.table()
 
     return answer
 
 
-def _batches(lines: Iterator[str]) -> Iterator[list[str]]:
-    return iter(lambda: list(islice(lines, BATCH_LINES)), [])
-
-
-def _choose_aligner(writer: AnswerWriter, lines: Iterator[str]) -> None:
-    """Choose the alignment heads as `predict` does: at the first batch of the input that has text."""
-    start = 1
-    for batch in _batches(lines):
-        for _ in writer.answer(batch, start):
-            pass
-        if writer.aligned and writer.aligned.aligner:
-            return
-        start += len(batch)
-
-
-def _remarks(folder: "ShardFolder") -> Remarks:
+def _remarks(folder: "ShardFolder") -> "Remarks":
     """Return the remarks on all lines."""
+    from manyheads.answer.remarks import Remarks
+
     remarks = Remarks()
     for number in range(folder.n_shards):
         remarks.extend(folder.record(number)["remarks"])
@@ -210,15 +204,13 @@ def _join(folder: "ShardFolder", output: Path, files: Sequence[str]) -> None:
 
 
 def _show_end(plan: "ShardPlan", path: Path, suffix: str, output: Path | None) -> None:
-    from manyheads.tasks.proposal import pluralized
-
-    n_lines, n_shards = f"{plan.n_lines:,}", f"{len(plan.shards):,}"
-    lines, shards = pluralized(plan.n_lines, "line"), pluralized(len(plan.shards), "shard")
+    lines = _n("1 line", "{n:,} lines", plan.n_lines)
+    shards = _n("1 shard", "{n:,} shards", len(plan.shards))
     if output is not None:
-        text = pick(f"{lines} in {output}.", f"{n_lines} 行，已写入 {output}。")
+        text = _("{lines} in {output}.", lines=lines, output=output)
     else:
         join = f"cat {path}/*{suffix} > FILE"
-        text = pick(f"{lines} in {shards}. Join them: {join}", f"{n_lines} 行，{n_shards} 个分片。合并：{join}")
+        text = _("{lines} in {shards}. Join them: {join}", lines=lines, shards=shards, join=join)
     click.echo(text, err=True)
 
 
@@ -234,7 +226,7 @@ class _Progress:
         """Count the lines of shards that earlier runs have finished."""
         self.n_skipped = n_lines
         if n_shards:
-            text = pick(f"{n_shards:,} shards were finished before.", f"{n_shards:,} 个分片此前已完成。")
+            text = _n("1 shard was finished before.", "{n:,} shards were finished before.", n_shards)
             click.echo(text, err=True)
 
     def add(self, shard: "Shard") -> None:
@@ -247,9 +239,12 @@ class _Progress:
         rate = self.n_done / max(now - self.started, 1e-9)
         done, left = self.n_skipped + self.n_done, self.n_lines - self.n_skipped - self.n_done
         clock = _clock(left / rate)
-        text = pick(
-            f"{done:,} of {self.n_lines:,} lines · {rate:,.0f} lines/s · {clock} left",
-            f"{done:,} / {self.n_lines:,} 行 · {rate:,.0f} 行/秒 · 剩余 {clock}",
+        text = _(
+            "{done:,} of {n_lines:,} lines · {rate:,.0f} lines/s · {clock} left",
+            done=done,
+            n_lines=self.n_lines,
+            rate=rate,
+            clock=clock,
         )
         click.echo(f"\r{text} " if self.on_screen else text, err=True, nl=not self.on_screen)
 

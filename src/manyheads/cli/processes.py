@@ -13,7 +13,7 @@ import click
 from manyheads import language
 
 if TYPE_CHECKING:
-    from manyheads.train import ProcessGroup
+    from manyheads.training import ProcessGroup
 
 
 def start_processes(words: Sequence[str], n_processes: int, n_restarts: int) -> NoReturn:

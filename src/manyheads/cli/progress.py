@@ -19,7 +19,7 @@ from manyheads.cli.scorecard import (
     show_random_examples,
     show_scores,
 )
-from manyheads.language import pick
+from manyheads.messages import _, _n
 from manyheads.metrics import display_name, format_score, loss_name, rows_name
 from manyheads.run import (
     BaselineScored,
@@ -33,8 +33,7 @@ from manyheads.run import (
     StoppedEarly,
     Validated,
 )
-from manyheads.tasks.proposal import pluralized
-from manyheads.train import Step, TrainSettings
+from manyheads.training import Step, TrainSettings
 
 _LABEL_WIDTH = 12  # columns
 _N_EXAMPLES = 5  # of each test set, at the end of a run
@@ -84,22 +83,23 @@ def _show_event(event: Event, console: Console) -> None:
         _show_prepared(event, console)
     elif isinstance(event, RecipeChanged):
         for change in event.changes:
-            _print_row(console, pick("recipe", "配方"), pick(f"edited: {change}", f"已修改：{change}"))
+            _print_row(console, _("recipe"), _("edited: {change}", change=change))
     elif isinstance(event, Resumed):
         for warning in event.warnings:
-            text = pick("An older checkpoint is used.", "改用较早的检查点。")
-            _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
-        _print_row(console, pick("resuming", "继续"), pick(f"from step {event.step:,}", f"从第 {event.step:,} 步开始"))
+            text = _("An older checkpoint is used.")
+            _print_row(console, _("damaged"), f"{warning} {text}", style="yellow")
+        _print_row(console, _("resuming"), _("from step {step:,}", step=event.step))
     elif isinstance(event, BaselineScored):
-        _print_row(console, pick("baseline", "基线"), f"{event.name}: {format_interval(event.score)}")
+        _print_row(console, _("baseline"), f"{event.name}: {format_interval(event.score)}")
     elif isinstance(event, StoppedEarly):
-        text = pick(
-            f"at step {event.step:,}: no better score since step {event.best_step:,}, whose weights are used",
-            f"第 {event.step:,} 步：自第 {event.best_step:,} 步起没有更好的得分，采用该步的权重",
+        text = _(
+            "at step {step:,}: no better score since step {best_step:,}, whose weights are used",
+            step=event.step,
+            best_step=event.best_step,
         )
-        _print_row(console, pick("stopped", "提前停止"), text)
+        _print_row(console, _("stopped"), text)
     elif isinstance(event, DecodingChosen):
-        _print_row(console, pick("decoding", "解码"), str(event.choice.describe()))
+        _print_row(console, _("decoding"), str(event.choice.describe()))
 
 
 def _print_row(console: Console, label: str, text: str, style: str | None = None) -> None:
@@ -117,31 +117,31 @@ def _print_row(console: Console, label: str, text: str, style: str | None = None
 
 def _show_prepared(event: Prepared, console: Console) -> None:
     for warning in event.warnings:
-        text = pick("It was built again.", "已重新生成。")
-        _print_row(console, pick("damaged", "损坏"), f"{warning} {text}", style="yellow")
+        text = _("It was built again.")
+        _print_row(console, _("damaged"), f"{warning} {text}", style="yellow")
     rows = rows_name(event.noun, event.n_rows, event.dropped)
-    _print_row(console, pick("text", "文本"), str(rows))
+    _print_row(console, _("text"), str(rows))
     if event.n_valid is not None and event.valid_dropped:
         rows = rows_name(event.noun, event.n_valid, event.valid_dropped)
-        _print_row(console, pick("validation", "验证集"), str(rows))
-    tokens = pick(f"{event.vocab_size:,} tokens", f"词表大小 {event.vocab_size:,}")
-    _print_row(console, pick("tokenizer", "分词器"), tokens)
+        _print_row(console, _("validation"), str(rows))
+    tokens = _("{vocab_size:,} tokens", vocab_size=event.vocab_size)
+    _print_row(console, _("tokenizer"), tokens)
     if event.warm_start:
-        _print_row(console, pick("warm start", "热启动"), event.warm_start)
-    size = f"{event.n_parameters / 1e6:.1f} M"
-    device, device_zh = event.device, event.device
+        _print_row(console, _("warm start"), event.warm_start)
+    device = event.device
     if event.n_threads and event.device == "cpu":
-        device, device_zh = f"{device}, {pluralized(event.n_threads, 'thread')}", f"{device}，{event.n_threads} 线程"
+        device = _n("{device}, 1 thread", "{device}, {n} threads", event.n_threads, device=device)
     if event.n_processes > 1:
-        device, device_zh = f"{event.n_processes} × {device}", f"{event.n_processes} × {device_zh}"
-    model = pick(
-        f"{size} parameters on {device} · ready after {event.seconds:.1f} s",
-        f"{size} 参数，设备 {device_zh} · 准备用时 {event.seconds:.1f} 秒",
+        device = f"{event.n_processes} × {device}"
+    model = _(
+        "{millions:.1f} M parameters on {device} · ready after {seconds:.1f} s",
+        millions=event.n_parameters / 1e6,
+        device=device,
+        seconds=event.seconds,
     )
-    _print_row(console, pick("model", "模型"), model)
+    _print_row(console, _("model"), model)
     loss = loss_name(event.loss_unit, event.loss_terms)
-    legend = pick(f"mean of the last {_N_RECENT} steps, in {loss.en}", f"最近 {_N_RECENT} 步的平均值，{loss.zh}")
-    _print_row(console, pick("loss", "损失"), legend)
+    _print_row(console, _("loss"), _("mean of the last {n_steps} steps, in {loss}", n_steps=_N_RECENT, loss=loss))
     _show_environment(event, console)
 
 
@@ -151,22 +151,24 @@ def _show_warmup(settings: TrainSettings, console: Console) -> None:
 
     finding = check_warmup(settings)
     if finding.verdict != "good":
-        _print_row(console, pick("warm-up", "预热"), f"{finding.message} {finding.fix}", style="yellow")
+        _print_row(console, _("warm-up"), f"{finding.message} {finding.fix}", style="yellow")
 
 
 def _show_environment(event: Prepared, console: Console) -> None:
     """Warn if the weights may differ in their last bits from those of a run that was never interrupted."""
     if event.has_too_few_cores:
-        text = pick(
-            f"this run started with {event.n_threads} threads and keeps them, but the machine has fewer cores: it is"
-            " slower, and the weights may differ in their last bits.",
-            f"本次训练以 {event.n_threads} 个线程开始并保持不变，但本机核数更少：速度会变慢，权重的末位可能不同。",
+        text = _n(
+            "this run started with 1 thread and keeps it, but the machine has fewer cores: it is slower, and the "
+            "weights may differ in their last bits.",
+            "this run started with {n} threads and keeps them, but the machine has fewer cores: it is slower, and the "
+            "weights may differ in their last bits.",
+            event.n_threads or 0,
         )
-        _print_row(console, pick("threads", "线程"), text, style="yellow")
+        _print_row(console, _("threads"), text, style="yellow")
     if event.old_torch:
-        text = pick(
-            f"this run started with version {event.old_torch}: the weights may differ in their last bits.",
-            f"本次训练开始时的版本是 {event.old_torch}：权重的末位可能不同。",
+        text = _(
+            "this run started with version {old_torch}: the weights may differ in their last bits.",
+            old_torch=event.old_torch,
         )
         _print_row(console, "PyTorch", text, style="yellow")
 
@@ -184,6 +186,15 @@ class _Throughput:
     @property
     def speed(self) -> str:
         per_second = sum(step.n_tokens for step in self.steps) / sum(step.seconds for step in self.steps)
+        match self.loss_unit:
+            case "tok":
+                return _("{per_second:,.0f} tok/s", per_second=per_second)
+            case "texts":
+                return _("{per_second:,.0f} texts/s", per_second=per_second)
+            case "words":
+                return _("{per_second:,.0f} words/s", per_second=per_second)
+            case "masked":
+                return _("{per_second:,.0f} masked/s", per_second=per_second)
         return f"{per_second:,.0f} {self.loss_unit}/s"
 
     @property
@@ -214,12 +225,12 @@ class _LiveView:
     def __init__(self, console: Console, n_steps: int) -> None:
         self.throughput = _Throughput()
         self.progress = Progress(
-            TextColumn(f"  {pick('training', '训练')}  "),
+            TextColumn("  " + _("training") + "  "),
             BarColumn(bar_width=24),
             TaskProgressColumn(),
             TextColumn("{task.fields[speed]}"),
             TimeElapsedColumn(),
-            TextColumn(pick("left", "剩余")),
+            TextColumn(_("left")),
             TimeRemainingColumn(),
             console=console,
         )
@@ -230,7 +241,7 @@ class _LiveView:
         self.is_started = False
 
     def _group(self) -> Group:
-        loss = f"{pick('loss', '损失')} {self.throughput.loss:.2f}" if self.throughput.steps else ""
+        loss = _("loss {loss:.2f}", loss=self.throughput.loss) if self.throughput.steps else ""
         figures = " · ".join(filter(None, (loss, self.score)))
         return Group(self.progress, Text(f"{'':<{_LABEL_WIDTH}}{figures}"), self.sample)
 
@@ -245,7 +256,7 @@ class _LiveView:
 
     def validated(self, event: Validated) -> None:
         self.score = _format_validation(event)
-        text, answer, _ = event.sample
+        text, answer, _reference = event.sample
         self.sample = Text(f"{'':<{_LABEL_WIDTH}}{text}\n{'':<{_LABEL_WIDTH - 2}}→ {answer}", style="dim")
         self.live.update(self._group())
 
@@ -269,17 +280,21 @@ class _PlainView:
         if event.step % self.every == 0 or event.step == self.n_steps:
             left = _format_clock(self.throughput.seconds_per_step * (self.n_steps - event.step))
             loss, speed = f"{self.throughput.loss:.3f}", self.throughput.speed
-            line = pick(
-                f"step {event.step:,} of {self.n_steps:,} · loss {loss} · {speed} · "
-                f"learning rate {event.learning_rate:.2e} · {left} left",
-                f"第 {event.step:,} / {self.n_steps:,} 步 · 损失 {loss} · {speed} · "
-                f"学习率 {event.learning_rate:.2e} · 剩余 {left}",
+            line = _(
+                "step {step:,} of {n_steps:,} · loss {loss} · {speed} · learning rate {learning_rate:.2e} · "
+                "{left} left",
+                step=event.step,
+                n_steps=self.n_steps,
+                loss=loss,
+                speed=speed,
+                learning_rate=event.learning_rate,
+                left=left,
             )
             self.console.print(f"  {line}", markup=False)
 
     def validated(self, event: Validated) -> None:
-        text, answer, _ = event.sample
-        step = pick(f"step {event.step:,}", f"第 {event.step:,} 步")
+        text, answer, _reference = event.sample
+        step = _("step {step:,}", step=event.step)
         self.console.print(f"  {step} · {_format_validation(event)} · {text} → {answer}", markup=False)
 
     def close(self) -> None:
@@ -288,7 +303,7 @@ class _PlainView:
 
 def _format_validation(event: Validated) -> str:
     score, best = format_score(event.metric, event.score), format_score(event.metric, event.best)
-    return pick(f"{event.metric} {score} (best {best})", f"{display_name(event.metric)} {score}（最佳 {best}）")
+    return _("{metric} {score} (best {best})", metric=display_name(event.metric), score=score, best=best)
 
 
 def _format_clock(seconds: float) -> str:
@@ -300,9 +315,10 @@ def _format_clock(seconds: float) -> str:
 def show_finished(event: Finished, console: Console) -> None:
     """Show the end of a run: some examples and the scores."""
     if has_random_examples(event.cards):
-        console.print(f"\n{pick('Sentences that are not in the training data', '训练数据中没有的句子')}", style="bold")
+        title = _("Sentences that are not in the training data")
+        console.print(f"\n{title}", style="bold")
         show_random_examples(event.cards, _N_EXAMPLES, console)
-    console.print(f"\n{pick('Scores', '得分')}", style="bold")
+    console.print("\n" + _("Scores"), style="bold")
     show_scores({name: card.scores for name, card in event.cards.items()}, console)
     show_notes(event.cards, console)
     show_baselines(event.cards, console)

@@ -7,7 +7,7 @@ import click
 
 from manyheads.cli.options import COUNT, JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
 from manyheads.cli.output import program_name, quoted
-from manyheads.language import pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from manyheads.compress.trade_off import TradeOff
@@ -16,11 +16,8 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command(
-    short_help=pick(
-        "Quantize a seq2seq bundle to int8, with the measured cost.", "把 seq2seq 模型包量化为 int8，并测量代价。"
-    ),
-    help=pick(
-        """Quantize the weights of a seq2seq bundle to int8, measure the cost, and write the result as a bundle.
+    short_help=_("Quantize a seq2seq bundle to int8, with the measured cost."),
+    help=_("""Quantize the weights of a seq2seq bundle to int8, measure the cost, and write the result as a bundle.
 
         The validation set is translated before and after. A loss of more than --max-cost is refused. The new bundle is
         about a quarter of the size and is used like any other. Only seq2seq bundles can be quantized.
@@ -29,30 +26,17 @@ _PATH = click.Path(path_type=Path)
         Example:
           manyheads quantize runs/mail/bundle
           manyheads predict runs/mail/bundle-int8 letters.en -o letters.de
-        """,
-        """把 seq2seq 模型包的权重量化为 int8，测量代价，并写成新的模型包。
-
-        量化前后各翻译一遍验证集；损失超过 --max-cost 则拒绝。新模型包约为原大小的四分之一，用法与普通模型包相同。
-        只有 seq2seq 模型包可以量化。
-
-        \b
-        例：
-          manyheads quantize runs/mail/bundle
-          manyheads predict runs/mail/bundle-int8 letters.en -o letters.de
-        """,
-    ),
+        """),
 )
 @click.argument("bundle", type=_PATH)
-@click.option(
-    "-o", "--output", type=_PATH, help=pick("The new bundle. [default: BUNDLE-int8]", "新的模型包。[默认：BUNDLE-int8]")
-)
+@click.option("-o", "--output", type=_PATH, help=_("The new bundle. [default: BUNDLE-int8]"))
 @VALID_FILES
 @click.option(
     "--sample",
     type=COUNT,
     default=1000,
     show_default=True,
-    help=pick("Number of sentences to measure on.", "用于测量的句子数。"),
+    help=_("Number of sentences to measure on."),
 )
 @MAX_COST
 @OVERWRITE_BUNDLE
@@ -72,8 +56,9 @@ def quantize(
 
     from manyheads.bundle import load
     from manyheads.cli.output import check_output_folder
+    from manyheads.cli.train import echo_table
     from manyheads.compress.quantization import quantize as quantize_bundle
-    from manyheads.lens.row_sample import valid_rows
+    from manyheads.lens.scored_rows import valid_rows
 
     out = output or bundle.with_name(f"{bundle.name}-int8")
     check_output_folder(out, bundle, overwrite=overwrite)
@@ -91,21 +76,32 @@ def quantize(
         click.echo(json.dumps(payload, indent=2))
         return
     click.echo(f"{compressed.report.engine}: {describe_trade_off(compressed.trade_off)}")
-    sizes = pick(
-        f"{after / 1e6:.1f} MB, was {before / 1e6:.1f} MB", f"{after / 1e6:.1f} MB，原为 {before / 1e6:.1f} MB"
+    sizes = _("{after:.1f} MB, was {before:.1f} MB", after=after / 1e6, before=before / 1e6)
+    click.echo()
+    echo_table(
+        [
+            (_("Quantized bundle:"), f"{out} ({sizes})"),
+            (_("Try next:"), f"{program_name()} predict {quoted(out)} " + _("YOUR-FILE")),
+        ]
     )
-    click.echo("\n" + pick("Quantized bundle:  ", "量化后的模型包：  ") + f"{out} ({sizes})")
-    click.echo(pick("Try next:          ", "接下来：          ") + f"{program_name()} predict {quoted(out)} YOUR-FILE")
 
 
 def describe_trade_off(trade_off: "TradeOff") -> str:
     """Describe the cost and the speed of a compressed bundle in one line."""
+    from manyheads.metrics import display_name
+
     change = trade_off.change
-    cost = f"{change.name} {change.before:.2f} → {change.value:.2f} "
-    texts = f"{pick('validation', '验证集')} n = {change.n_texts:,}"
-    cost += f"({change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}], {texts})"
-    speed = pick(f"{trade_off.speedup:.2f} × as fast", f"速度为 {trade_off.speedup:.2f} 倍")
+    interval = f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
+    cost = _(
+        "{name} {before:.2f} → {value:.2f} ({interval}, validation n = {n_texts:,})",
+        name=display_name(change.name),
+        before=change.before,
+        value=change.value,
+        interval=interval,
+        n_texts=change.n_texts,
+    )
+    speed = _("{speedup:.2f} × as fast", speedup=trade_off.speedup)
     if trade_off.identical is None:
-        return pick(f"{cost}, {speed}", f"{cost}，{speed}")
-    identical = pick(f"{trade_off.identical:.0%} of outputs identical", f"{trade_off.identical:.0%} 的输出不变")
-    return pick(f"{cost}, {speed}, {identical}", f"{cost}，{speed}，{identical}")
+        return _("{cost}, {speed}", cost=cost, speed=speed)
+    identical = _("{identical:.0%} of outputs identical", identical=trade_off.identical)
+    return _("{cost}, {speed}, {identical}", cost=cost, speed=speed, identical=identical)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.cli.output import program_name
-from manyheads.language import pick
+from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
     from manyheads.lens.visible_ablation import VisibleAblation
-    from manyheads.tasks.quickstart import Quickstart
+    from manyheads.tasks.proposal import Quickstart
 
 _SURVEY = 80  # texts to observe heads on: seconds
 _N_TRIED = 20  # held-out texts, of which one is to be answered without a warning
@@ -29,7 +29,8 @@ class _TaskName(click.ParamType):  # type: ignore[type-arg]  # generic since cli
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value not in _quickstarts():
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, _quickstarts()))}.", param, ctx)
+            choices = ", ".join(map(repr, _quickstarts()))
+            self.fail(_("{value!r} is not one of {choices}.", value=value, choices=choices), param, ctx)
         return str(value)
 
 
@@ -38,13 +39,12 @@ def _quickstarts() -> "dict[str, Quickstart]":
     from manyheads.tasks import TASKS
 
     quickstarts = (getattr(task, "quickstart", None) for task in TASKS.values())
-    return {one.name: one for one in quickstarts if one is not None}
+    return {quickstart.name: quickstart for quickstart in quickstarts if quickstart is not None}
 
 
 @click.command(
-    short_help=pick("Train a small model on the built-in corpus in minutes.", "几分钟训练一个小模型。"),
-    help=pick(
-        """Train a model on the built-in corpus: text, tokenizer, training, scores, bundle.
+    short_help=_("Train a small model on the built-in corpus in minutes."),
+    help=_("""Train a model on the built-in corpus: text, tokenizer, training, scores, bundle.
 
         Nothing is downloaded. Run the command again to resume an interrupted run, or to see what to do with the model.
 
@@ -53,55 +53,42 @@ def _quickstarts() -> "dict[str, Quickstart]":
           manyheads quickstart
           manyheads quickstart --direction de-en
           manyheads quickstart --task generate --language zh
-        """,
-        """用内置语料走完全程：文本、分词器、训练、评分、模型包。
-
-        不下载任何东西。训练中断后再次运行即可继续；训练完成后再次运行会提示下一步。
-
-        \b
-        示例：
-          manyheads quickstart
-          manyheads quickstart --direction de-en
-          manyheads quickstart --task generate --language zh
-        """,
-    ),
+        """),
 )
 @click.option(
     "--task",
     type=_TaskName(),
     default="translate",
     show_default=True,
-    help=pick("What the model learns.", "模型的任务。"),
+    help=_("What the model learns."),
 )
 @click.option(
     "--direction",
     type=click.Choice([f"{a}-{b}" for a in _LANGUAGES for b in _LANGUAGES if a != b]),
-    help=pick("Source and target language of a translation model. [default: en-zh]", "翻译方向。[默认：en-zh]"),
+    help=_("Source and target language of a translation model. [default: en-zh]"),
 )
 @click.option(
     "--language",
     type=click.Choice(list(_LANGUAGES)),
-    help=pick("Language of the other tasks. [default: en]", "其他任务的语言。[默认：en]"),
+    help=_("Language of the other tasks. [default: en]"),
 )
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help=pick("Run folder. [default: runs/quickstart…]", "运行文件夹。[默认：runs/quickstart…]"),
+    help=_("Run folder. [default: runs/quickstart…]"),
 )
 @click.option(
     "--steps",
     type=int,
-    help=pick("Training steps. [default: about two minutes on two cores]", "训练步数。[默认：双核约两分钟]"),
+    help=_("Training steps. [default: about two minutes on two cores]"),
 )
 @click.option(
     "--overwrite",
     is_flag=True,
-    help=pick("Delete the run folder's content and start over.", "清空运行文件夹，重新开始。"),
+    help=_("Delete the run folder's content and start over."),
 )
-@click.option(
-    "--plain", is_flag=True, help=pick("Print plain lines instead of a live progress bar.", "逐行输出，不显示进度条。")
-)
+@click.option("--plain", is_flag=True, help=_("Print plain lines instead of a live progress bar."))
 def quickstart(
     task: str,
     direction: str | None,
@@ -129,7 +116,7 @@ def quickstart(
         _show_existing(bundle, job, corpus, command)
         return
     languages = " → ".join(_LANGUAGES[name] for name in corpus.split("-"))
-    machine = pick(f"built-in corpus · {count_cores()} cores", f"内置语料 · {count_cores()} 核")
+    machine = _n("built-in corpus · 1 core", "built-in corpus · {n} cores", count_cores())
     resume_command = command if steps is None else f"{command} --steps {steps}"
     title = f"quickstart · {job.title} · {languages} · {machine}"
     finished = run_with_progress(recipe, folder, resume_command, title=title, plain=plain)
@@ -152,7 +139,7 @@ class _Examples:
 def _choose_examples(bundle: Path, job: "Quickstart", corpus: str) -> _Examples:
     """Return a text that is answered without a warning, and a head that matters visibly."""
     from manyheads.bundle import load
-    from manyheads.lens.examples import sample_examples
+    from manyheads.lens.traces.examples import sample_examples
     from manyheads.lens.visible_ablation import find_visible_ablation, texts_without_remarks
 
     own = job.examples[corpus.split("-")[0]]
@@ -180,10 +167,14 @@ def _corpus(job: "Quickstart", direction: str | None, language: str | None) -> s
     """Return the language, or the two languages, of the built-in corpus."""
     if job.n_languages == 2:
         if language:
-            raise click.UsageError(f"--language does not apply to --task {job.name}. Use --direction, as in en-zh.")
+            raise click.UsageError(
+                _("--language does not apply to --task {name}. Use --direction, as in en-zh.", name=job.name)
+            )
         return direction or job.default_corpus
     if direction:
-        raise click.UsageError(f"--direction does not apply to --task {job.name}. Use --language, as in zh.")
+        raise click.UsageError(
+            _("--direction does not apply to --task {name}. Use --language, as in zh.", name=job.name)
+        )
     return language or job.default_corpus
 
 
@@ -222,14 +213,17 @@ def _show_demo(bundle: Path, job: "Quickstart", corpus: str, *, plain: bool) -> 
 def _vocabulary_rows(loaded: "Bundle", job: "Quickstart", corpus: str) -> list[tuple[str, str]]:
     """Return rows that state the closed vocabulary of the model, with texts that lie in it."""
     language = corpus.split("-")[0]
-    english, chinese = ("characters", "汉字") if language == "zh" else ("words", "词")
-    n_words = None if loaded.seen_words is None else f"{len(loaded.seen_words):,}"
-    statement = pick(
-        f"only the {f'{n_words} ' if n_words else ''}{english} of the built-in corpus, in texts such as",
-        f"仅限内置语料中的{chinese}{f'（{n_words} 个）' if n_words else ''}，例如：",
-    )
+    n_words = None if loaded.seen_words is None else len(loaded.seen_words)
+    if language == "zh" and n_words is None:
+        statement = _("only the characters of the built-in corpus, in texts such as")
+    elif language == "zh":
+        statement = _("only the {n:,} characters of the built-in corpus, in texts such as", n=n_words)
+    elif n_words is None:
+        statement = _("only the words of the built-in corpus, in texts such as")
+    else:
+        statement = _("only the {n:,} words of the built-in corpus, in texts such as", n=n_words)
     return [
-        (pick("It knows:", "它认识的："), statement),
+        (_("It knows:"), statement),
         *(("", example) for example in job.examples[language]),
     ]
 
@@ -240,11 +234,11 @@ def _page_rows(bundle: Path) -> list[tuple[str, str]]:
 
     folder = RunFolder(bundle.parent)
     pages = (
-        (folder.report_file, pick("curves, samples, scores", "曲线、样例、得分")),
-        (folder.lens_file, pick("every head; switch heads off", "每个头，可逐个关掉")),
+        (folder.report_file, _("curves, samples, scores")),
+        (folder.lens_file, _("every head; switch heads off")),
     )
-    rows = [f"{file}   {pick(f'({what})', f'（{what}）')}" for file, what in pages if file.exists()]
-    return [(pick("Open:", "打开：") if not number else "", row) for number, row in enumerate(rows)]
+    rows = [_("{file}   ({content})", file=file, content=content) for file, content in pages if file.exists()]
+    return [(_("Open:") if not number else "", row) for number, row in enumerate(rows)]
 
 
 def _example_rows(bundle: Path, job: "Quickstart", examples: _Examples) -> list[tuple[str, str]]:
@@ -253,7 +247,7 @@ def _example_rows(bundle: Path, job: "Quickstart", examples: _Examples) -> list[
 
     text, predict = shell_word(examples.text), f"{program_name()} predict {bundle}"
     command = (predict, f"--prompt {text}") if job.takes_prompt else (f"echo {text}", f"| {predict}")
-    rows = [(pick("Try it:", "试一试："), f"{command[0]} \\"), ("", f"  {command[1]}")]
+    rows = [(_("Try it:"), f"{command[0]} \\"), ("", f"  {command[1]}")]
     return [*rows, *(example_rows(bundle, examples.ablation) if examples.is_searched else [])]
 
 
@@ -264,19 +258,19 @@ def _show_next(bundle: Path, job: "Quickstart", corpus: str, examples: _Examples
     other = "--direction de-en" if job.n_languages == 2 else f"--language {'en' if corpus == 'zh' else 'zh'}"
     task = "" if job.name == "translate" else f"--task {job.name} "
     loaded = load(bundle)
-    content = pick("(copy this folder anywhere)", "（整个文件夹可以复制到任何地方）")
+    content = _("(copy this folder anywhere)")
     click.echo()
     echo_table(
         [
-            (pick("Your model:", "模型："), f"{bundle}   {content}"),
+            (_("Your model:"), f"{bundle}   {content}"),
             *_page_rows(bundle),
             *_vocabulary_rows(loaded, job, corpus),
             *_example_rows(bundle, job, examples),
-            (pick("Try next:", "接下来："), f"{program_name()} lens {bundle}"),
+            (_("Try next:"), f"{program_name()} lens {bundle}"),
             ("", f"{program_name()} evaluate {bundle}"),
             ("", f"{program_name()} heads show {bundle}"),
             ("", f"{program_name()} quickstart {task}{other}"),
-            (pick("Your own text:", "用自己的文本："), f"{program_name()} init {job.own_data}"),
+            (_("Your own text:"), f"{program_name()} init {job.own_data}"),
         ]
     )
 
@@ -295,7 +289,7 @@ def _show_existing(bundle: Path, job: "Quickstart", corpus: str, command: str) -
     from manyheads.cli.train import echo_table
 
     loaded = load(bundle)
-    click.echo(f"{pick('The model is already trained:', '模型已经训练好了：')}  {bundle}\n")
+    click.echo(_("The model is already trained:  {bundle}", bundle=bundle) + "\n")
     show_scores(loaded.scores, make_console(plain=False))
     click.echo()
     echo_table(
@@ -303,7 +297,7 @@ def _show_existing(bundle: Path, job: "Quickstart", corpus: str, command: str) -
             *_page_rows(bundle),
             *_vocabulary_rows(loaded, job, corpus),
             *_example_rows(bundle, job, _choose_examples(bundle, job, corpus)),
-            (pick("Train further:", "继续训练："), f"{command} --steps {2 * loaded.recipe['train']['steps']}"),
-            (pick("Start over:", "重新开始："), f"{command} --overwrite"),
+            (_("Train further:"), f"{command} --steps {2 * loaded.recipe['train']['steps']}"),
+            (_("Start over:"), f"{command} --overwrite"),
         ]
     )

@@ -14,14 +14,14 @@ from rich.text import Text
 from manyheads.bundle import Bundle, load
 from manyheads.cli.output import open_output
 from manyheads.cli.progress import make_console
-from manyheads.language import pick
-from manyheads.lens.encoded_examples import encode_examples, require_known_script
-from manyheads.lens.examples import read_examples, read_gold, sample_examples, with_targets
-from manyheads.lens.pictures import draw_heads, draw_timeline
-from manyheads.lens.role_names import role_color, role_name
-from manyheads.lens.roles import UNKNOWN, HeadReport, RoleCard, as_displayed, make_report
-from manyheads.lens.similarity import Similarity, compare_heads
-from manyheads.lens.timeline import iterate_timeline
+from manyheads.lens.pictures.role_pictures import draw_heads, draw_timeline
+from manyheads.lens.roles.role_assignment import UNKNOWN, HeadReport, RoleCard, as_displayed, make_report
+from manyheads.lens.roles.role_names import role_color, role_name
+from manyheads.lens.roles.similarity import Similarity, compare_heads
+from manyheads.lens.roles.timeline import iterate_timeline
+from manyheads.lens.traces.encoded_examples import encode_examples, require_known_script
+from manyheads.lens.traces.examples import read_examples, read_gold, sample_examples, with_targets
+from manyheads.messages import _, _n
 from manyheads.tasks.lens_examples import Example
 
 _N_NAMED = 16
@@ -46,7 +46,7 @@ def show_roles(path: Path, options: CardOptions) -> None:
     """Show the role cards of a bundle."""
     console = make_console(plain=False)
     bundle = load(path)
-    with console.status("[dim]" + pick("observing the heads …", "正在观察注意力头……") if not options.as_json else ""):
+    with console.status("[dim]" + _("observing the heads …") if not options.as_json else ""):
         encoded_sample = encode_examples(bundle.task, _examples(bundle, options))
         if options.gold:
             require_known_script(encoded_sample, bundle.task.tokenizer, ", ".join(map(str, options.gold)))
@@ -59,7 +59,7 @@ def show_roles(path: Path, options: CardOptions) -> None:
         return
     _show_report(report, console, show_all=options.show_all)
     if options.svg:
-        console.print(pick(f"  Picture: {options.svg}", f"  图：{options.svg}"), markup=False)
+        console.print(_("  Picture: {path}", path=options.svg), markup=False)
 
 
 def show_timeline(run: Path, n_texts: int, svg: Path | None, *, as_json: bool) -> None:
@@ -72,16 +72,18 @@ def show_timeline(run: Path, n_texts: int, svg: Path | None, *, as_json: bool) -
         for entry in entries:
             click.echo(json.dumps(asdict(entry), ensure_ascii=False))
         return
-    console.print(pick("When roles appear", "各角色何时出现"), style="bold")
+    console.print(_("When roles appear"), style="bold")
     for head, role in entries[-1].roles.items():
         step = _since([entry.roles[head] for entry in entries], [entry.step for entry in entries])
-        since = pick(f"since step {step:,}", f"自第 {step:,} 步起")
+        since = _("since step {step:,}", step=step)
         console.print(f"  {head:<18}{role_name(role)}, {since}", markup=False)
     n_snapshots, file = len(entries), run / "heads.jsonl"
     console.print(
-        pick(
-            f"  {n_snapshots} snapshots, {entries[-1].n_texts} texts; all statistics are in {file}.",
-            f"  {n_snapshots} 个快照，{entries[-1].n_texts} 个文本；全部统计见 {file}。",
+        _(
+            "  {n_snapshots} snapshots, {n_texts} texts; all statistics are in {file}.",
+            n_snapshots=n_snapshots,
+            n_texts=entries[-1].n_texts,
+            file=file,
         ),
         markup=False,
     )
@@ -138,19 +140,16 @@ def _show_report(report: HeadReport, console: Console, *, show_all: bool) -> Non
     shown = [*named, *unknown]
     if not show_all and len(report.cards) > _N_NAMED + _N_UNKNOWN:
         shown = [*named[:_N_NAMED], *unknown[:_N_UNKNOWN]]
-    console.print(pick("Heads", "注意力头"), style="bold")
+    console.print(_("Heads"), style="bold")
     if not console.is_terminal:
         console.width = _WIDTH
     console.print(_card_table(shown))
-    legend = pick(
-        "base: best fixed baseline · random: best head of untrained models · conf.: confidence",
-        "基线：最佳固定基线 · 随机：未训练模型中的最佳头 · 置信度：最大权重的均值",
-    )
+    legend = _("base: best fixed baseline · random: best head of untrained models · conf.: confidence")
     console.print(f"  {legend}", style="dim", markup=False)
     if len(shown) < len(report.cards):
-        note = pick(
-            f"  The clearest and the least confident unknown heads of {len(report.cards)}; --all lists every head.",
-            f"  共 {len(report.cards)} 个头，仅列出角色最明确的和置信度最低的未知头；--all 列出全部。",
+        note = _(
+            "  The clearest and the least confident unknown heads of {n_cards}; --all lists every head.",
+            n_cards=len(report.cards),
         )
         console.print(note, style="dim", markup=False)
     _show_basis(report, console)
@@ -158,17 +157,17 @@ def _show_report(report: HeadReport, console: Console, *, show_all: bool) -> Non
 
 def _card_table(cards: Sequence[RoleCard]) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False)
-    table.add_column(pick("head", "头"), no_wrap=True)
-    table.add_column(pick("role", "角色"), no_wrap=True)
+    table.add_column(_("head"), no_wrap=True)
+    table.add_column(_("role"), no_wrap=True)
     for heading in (
-        pick("value", "数值"),
+        _("value"),
         "95 %",
-        pick("base", "基线"),
-        pick("random", "随机"),
-        pick("conf.", "置信度"),
+        _("base"),
+        _("random"),
+        _("conf."),
     ):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column(pick("reach", "范围"), no_wrap=True)
+    table.add_column(_("reach"), no_wrap=True)
     for card in cards:
         for row in _rows(card):
             table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
@@ -177,23 +176,26 @@ def _card_table(cards: Sequence[RoleCard]) -> Table:
 
 def _show_basis(report: HeadReport, console: Console) -> None:
     n_named, n_heads, n_seeds = sum(bool(card.roles) for card in report.cards), len(report.cards), len(report.seeds)
-    skipped = pick(
-        f", {report.n_skipped} skipped as empty or too long" if report.n_skipped else "",
-        f"（另有 {report.n_skipped} 个为空或过长，已略去）" if report.n_skipped else "",
-    )
+    texts = _n("1 text", "{n:,} texts", report.n_texts)
+    if report.n_skipped:
+        texts = _("{texts}, {n_skipped} skipped as empty or too long", texts=texts, n_skipped=report.n_skipped)
     console.print(
-        pick(
-            f"  {n_named} of {n_heads} heads have a role; {report.n_texts} texts{skipped}; {n_seeds} untrained models.",
-            f"  {n_heads} 个头中有 {n_named} 个有角色；{report.n_texts} 个文本{skipped}；{n_seeds} 个未训练模型。",
+        _(
+            "  {n_named} of {n_heads} heads have a role; {texts}; {n_seeds} untrained models.",
+            n_named=n_named,
+            n_heads=n_heads,
+            texts=texts,
+            n_seeds=n_seeds,
         ),
         style="dim",
         markup=False,
     )
     for role, heads in report.controls.items():
         console.print(
-            pick(
-                f"  An untrained model also meets {role_name(role)} ({heads[0]}), so no head gets this role.",
-                f"  未训练的模型也能达到“{role_name(role)}”（{heads[0]}），因此不授予这一角色。",
+            _(
+                "  An untrained model also meets {role} ({head}), so no head gets this role.",
+                role=role_name(role),
+                head=heads[0],
             ),
             style="yellow",
             markup=False,
@@ -203,7 +205,7 @@ def _show_basis(report: HeadReport, console: Console) -> None:
 def _rows(card: RoleCard) -> list[list[str | Text]]:
     """Return a table row for each role of a head; for an unknown head a row without statistics."""
     confidence = f"{card.statistics['confidence'].value:.2f}"
-    reach = pick(card.reach, {"local": "局部", "global": "全局"}.get(card.reach, "居中"))
+    reach = {"local": _("local"), "global": _("global")}.get(card.reach) or _("medium")
     if not card.roles:
         return [[card.head, Text(role_name(UNKNOWN), style="dim"), "", "", "", "", confidence, reach]]
     rows: list[list[str | Text]] = []

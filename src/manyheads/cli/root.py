@@ -1,13 +1,10 @@
 """The command group: every command, in the order a newcomer meets them, with help in one language at a time.
 
-Help texts are chosen by `manyheads.language.pick` when a command's module is imported, so `main` sets the language
-before it imports this module.
+Help texts are translated when a command's module is imported, so `main` sets the language before it imports this
+module.
 """
 
-import re
-import unicodedata
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -21,6 +18,7 @@ from manyheads.cli.heads import heads
 from manyheads.cli.init import init
 from manyheads.cli.lab import lab
 from manyheads.cli.lens import lens
+from manyheads.cli.output import cell_width, wrap_cells
 from manyheads.cli.plan import plan
 from manyheads.cli.predict import predict
 from manyheads.cli.quantize import quantize
@@ -29,7 +27,7 @@ from manyheads.cli.serve import serve
 from manyheads.cli.shortlist import shortlist
 from manyheads.cli.train import train
 from manyheads.cli.walk import walk
-from manyheads.language import pick
+from manyheads.messages import _, translate_libraries
 
 _COMMANDS = (
     quickstart,
@@ -49,26 +47,14 @@ _COMMANDS = (
     export,
     bench,
 )
-# A Chinese character with the closing punctuation after it, which must not begin a line, or a word with its spaces.
-_CLOSING = "[，。、；：？！）》”」…]*"
-_BREAKABLE = re.compile(
-    rf"[（《“「]*[\u3000-\u9fff\uff00-\uffef]{_CLOSING}\s*|[^\s\u3000-\u9fff\uff00-\uffef]+{_CLOSING}\s*|\s+"
-)
-_HEADINGS = {"Usage:": "用法：", "Options": "选项", "Commands": "命令", "Arguments": "参数"}
 
 
 class HelpFormatter(click.HelpFormatter):
     """click's help page in the language in use; Chinese lines are wrapped by their width on the screen."""
 
-    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
-        """Write the usage line."""
-        super().write_usage(prog, args, prefix or f"{pick('Usage:', _HEADINGS['Usage:'])} ")
-
-    @contextmanager
-    def section(self, name: str) -> Iterator[None]:
-        """Write a heading, and what is inside the block indented below it."""
-        with super().section(pick(name, _HEADINGS.get(name, name))):
-            yield
+    def write_heading(self, heading: str) -> None:
+        """Write the heading of a section."""
+        self.write(" " * self.current_indent + _("{heading}:", heading=heading) + "\n")
 
     def write_text(self, text: str) -> None:
         """Write paragraphs; one that begins with a line of "\\b" keeps its lines."""
@@ -91,11 +77,10 @@ class HelpFormatter(click.HelpFormatter):
         if language.current() == "en":
             return super().write_dl(rows, col_max, col_spacing)
         rows = list(rows)
-        column = min(max(cell_width(name) for name, _ in rows), col_max) + col_spacing
+        column = min(max(cell_width(name) for name, _text in rows), col_max) + col_spacing
         indent = " " * self.current_indent
         for name, text in rows:
-            described = text.replace("[default: ", "[默认：").replace("[required]", "[必填]")
-            lines = wrap_cells(described, self.width - self.current_indent - column) or [""]
+            lines = wrap_cells(text, self.width - self.current_indent - column) or [""]
             if cell_width(name) > column - col_spacing:
                 self.write(f"{indent}{name}\n")
                 name = ""
@@ -103,23 +88,6 @@ class HelpFormatter(click.HelpFormatter):
                 self.write(f"{indent}{name}{' ' * (column - cell_width(name))}{line}".rstrip() + "\n")
                 name = ""
         return None
-
-
-def cell_width(text: str) -> int:
-    """Return how many columns of a terminal the text takes: a Chinese character takes two."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
-
-
-def wrap_cells(text: str, width: int) -> list[str]:
-    """Break text into lines of at most `width` columns, at spaces or beside a Chinese character."""
-    lines, line = [], ""
-    for part in _BREAKABLE.findall(text):
-        if line and cell_width(line + part.rstrip()) > width:
-            lines.append(line.rstrip())
-            line = part.lstrip()
-        else:
-            line += part
-    return [*lines, line.rstrip()] if line.strip() else lines
 
 
 class Context(click.Context):
@@ -144,13 +112,15 @@ class Commands(click.Group):
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             from manyheads.settings import did_you_mean
 
-            ctx.fail(f"There is no command {args[0]!r}. {did_you_mean(args[0], self.commands)}")
+            hint = did_you_mean(args[0], self.commands)
+            ctx.fail(_("There is no command {name!r}. {hint}", name=args[0], hint=hint))
         return super().resolve_command(ctx, args)
 
 
 def _use_language(ctx: click.Context, param: click.Parameter, value: language.Language | None) -> None:
     if value is not None:
         language.choose(value)
+        translate_libraries()
 
 
 def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -169,17 +139,14 @@ def add_common_options(command: click.Command) -> None:
             ["--lang"],
             type=click.Choice(language.LANGUAGES),
             callback=_use_language,
-            help=pick(
-                "Language of help and messages. [default: MANYHEADS_LANG, else the locale's]",
-                "帮助与提示所用的语言。[默认：MANYHEADS_LANG，其次系统区域设置]",
-            ),
+            help=_("Language of help and messages. [default: MANYHEADS_LANG, else the locale's]"),
             **common,
         ),
         click.Option(
             ["-h", "--help"],
             is_flag=True,
             callback=_show_help,
-            help=pick("Show this message and exit.", "显示本帮助并退出。"),
+            help=_("Show this message and exit."),
             **common,
         ),
     ]
@@ -191,20 +158,13 @@ def add_common_options(command: click.Command) -> None:
 @click.group(
     cls=Commands,
     context_settings={"max_content_width": 110},
-    help=pick(
-        """Train your own Transformer on your own text, see what every attention head does, ship it.
+    help=_("""Train your own Transformer on your own text, see what every attention head does, ship it.
 
         \b
         Start here:   manyheads quickstart
-        """,
-        """用自己的文本训练自己的 Transformer，看清每个注意力头在做什么，再打包带走。
-
-        \b
-        从这里开始：   manyheads quickstart
-        """,
-    ),
+        """),
 )
-@click.version_option(__version__, prog_name="manyheads", help=pick("Show the version and exit.", "显示版本号并退出。"))
+@click.version_option(__version__, prog_name="manyheads", help=_("Show the version and exit."))
 def commands() -> None:
     """Run one of the commands."""
 

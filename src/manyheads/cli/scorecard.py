@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from manyheads.cli.output import quoted
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.metrics import (
     NO_LABEL,
     Baseline,
@@ -45,7 +45,7 @@ def show_cards(cards: Mapping[str, Card], console: Console) -> None:
     for name, card in cards.items():
         for section in card.sections():
             _show_details(name, section, console)
-    console.print(pick("Scores", "得分"), style="bold")
+    console.print(_("Scores"), style="bold")
     show_scores({name: card.scores for name, card in cards.items()}, console, _figures_of(cards))
     show_notes(cards, console)
     show_baselines(cards, console)
@@ -57,11 +57,10 @@ def show_cards(cards: Mapping[str, Card], console: Console) -> None:
 
 def show_threshold(name: str, choice: ThresholdChoice, bundle: str, console: Console) -> None:
     """Print the threshold for a wanted precision, what it costs in coverage, and how to use it."""
-    wanted = f"{choice.wanted:g} %"
-    title = pick(f"Threshold for a precision of {wanted}: ", f"精确率 {wanted} 所需的阈值：") + set_title(name)
+    title = _("Threshold for a precision of {wanted:g} %: {set_name}", wanted=choice.wanted, set_name=set_title(name))
     console.print(Text(f"\n{title}", style="bold").append(f"  n = {choice.n_texts:,}", style="dim not bold"))
     table = Table(box=None, padding=(0, 1), pad_edge=True)
-    names = (pick("threshold", "阈值"), pick("precision", "精确率"), str(choice.coverage_of), pick("answers", "答案数"))
+    names = (_("threshold"), _("precision"), str(choice.coverage_of), _("answers"))
     for column in names:
         table.add_column(column, justify="right")
     rows = sorted({*choice.rows, *([choice.chosen] if choice.chosen else [])}, key=lambda row: row.threshold)
@@ -101,23 +100,26 @@ def show_scores(
             table.add_row(str(figure_name), *cells)
     console.print(table)
     if any(lower_is_better(score.name) for row in scores.values() for score in row):
-        console.print(pick("  ↓ lower is better", "  ↓ 越低越好"), style="dim")
+        console.print(_("  ↓ lower is better"), style="dim")
     for signature in dict.fromkeys(f"{score.name} {score.signature}" for row in scores.values() for score in row):
         # Not wrapped, so that a signature can be copied.
         console.print(f"  {signature}", style="dim", markup=False, soft_wrap=True)
     for name, row in scores.items():
         for note in score_notes(row[0].n, row[0].used_for) if row else ():
-            where = f"{set_title(name)}: " if len(scores) > 1 else ""
-            _print_note(f"{where}{note}", console)
+            _print_note(_note_of(name, str(note)) if len(scores) > 1 else str(note), console)
 
 
 def show_notes(cards: Mapping[str, Card], console: Console) -> None:
     """Print the notes of all cards."""
     for name, card in cards.items():
-        where = f"{set_title(name)}: " if len(cards) > 1 else ""
         for section in card.sections():
             if isinstance(section, Note):
-                _print_note(f"{where}{section.text}", console)
+                note = str(section.text)
+                _print_note(_note_of(name, note) if len(cards) > 1 else note, console)
+
+
+def _note_of(name: str, note: str) -> str:
+    return _("{set_name}: {note}", set_name=set_title(name), note=note)
 
 
 def show_baselines(cards: Mapping[str, Card], console: Console) -> None:
@@ -129,18 +131,25 @@ def show_baselines(cards: Mapping[str, Card], console: Console) -> None:
 
 
 def _baseline_line(name: str, section: Baseline) -> Text:
-    one = section.change
-    before, value = (format_score(one.name, figure) for figure in (one.before, one.value))
-    line = Text(f"  {set_title(name)}: {section.name} {before}, {pick('this model', '本模型')} {value}: ")
-    line.append(f"{one.difference:+.1f} {section.interval}".rstrip(), style="bold")
-    is_clear = one.low * one.high > 0 and not section.is_optimistic
-    style = "yellow" if not is_clear else "green" if one.cost < 0 else "red"
+    change = section.change
+    before, value = (format_score(change.name, figure) for figure in (change.before, change.value))
+    compared = _(
+        "{set_name}: {baseline} {before}, this model {value}: ",
+        set_name=set_title(name),
+        baseline=section.name,
+        before=before,
+        value=value,
+    )
+    line = Text(f"  {compared}")
+    line.append(f"{change.difference:+.1f} {section.interval}".rstrip(), style="bold")
+    is_clear = change.low * change.high > 0 and not section.is_optimistic
+    style = "yellow" if not is_clear else "green" if change.cost < 0 else "red"
     return line.append(f"  {section.verdict}", style=style)
 
 
 def format_interval(score: Score) -> str:
     """Return a score with its name, its interval and its number of texts."""
-    n_texts = "" if score.n is None else pick(f", {score.n:,} valid rows", f"，{score.n:,} 行验证数据")
+    n_texts = "" if score.n is None else _(", {n:,} valid rows", n=score.n)
     return f"{display_name(score.name)} {_format(score)}{n_texts}"
 
 
@@ -161,7 +170,7 @@ def show_random_examples(cards: Mapping[str, Card], n_examples: int, console: Co
                     console.print(f"  {row.text}", markup=False)
                     console.print(f"  → {row.answer}", markup=False, style="bold")
                     if row.answer != row.expected:
-                        label = pick("expected:", "参考答案：")
+                        label = _("expected:")
                         console.print(f"    {label} {row.expected}", markup=False, style="dim")
 
 
@@ -207,7 +216,8 @@ def _show_details(name: str, section: Section, console: Console) -> None:
     if isinstance(section, Examples):
         _show_examples(name, section, console)
     elif isinstance(section, Generations):
-        console.print(f"{set_title(name)}: {pick('generated samples', '生成样例')}", style="bold", markup=False)
+        title = _("{set_name}: generated samples", set_name=set_title(name))
+        console.print(title, style="bold", markup=False)
         for sample in section.samples:
             console.print(Text("  ").append(sample.prompt, style="dim").append(sample.text, style="bold"))
         console.print()
@@ -218,7 +228,8 @@ def _show_details(name: str, section: Section, console: Console) -> None:
 
 
 def _show_examples(name: str, section: Examples, console: Console) -> None:
-    console.print(f"{set_title(name)}: {section.title} ({len(section.rows)})", style="bold", markup=False)
+    title = _("{set_name}: {title} ({n_rows})", set_name=set_title(name), title=section.title, n_rows=len(section.rows))
+    console.print(title, style="bold", markup=False)
     for row in section.rows:
         console.print(_example_grid(row))
     console.print()
@@ -244,18 +255,19 @@ def _show_labels(section: LabelTable, console: Console) -> None:
     rows = section.rows
     shown = sorted(rows, key=lambda row: row.f1)[:_MAX_ROWS] if len(rows) > _MAX_ROWS else rows
     table = Table(box=None, padding=(0, 1), pad_edge=True)
-    table.add_column(pick("label", "标签"))
-    for title in (pick("precision", "精确率"), pick("recall", "召回率"), "F1", pick("support", "样本数")):
+    table.add_column(_("label"))
+    for title in (_("precision"), _("recall"), "F1", _("support")):
         table.add_column(title, justify="right")
     for row in shown:
         figures = [f"{figure:.1f}" for figure in (row.precision, row.recall, row.f1)]
         table.add_row(Text(_label_name(row.label)), *figures, f"{row.support:,}")
-    console.print(Text(pick("Labels", "各标签"), style="bold"))
+    console.print(Text(_("Labels"), style="bold"))
     console.print(table)
     if len(shown) < len(rows):
-        line = pick(
-            f"  The {len(shown)} labels with the lowest F1 of {len(rows)}; --json lists all.",
-            f"  共 {len(rows)} 个标签，仅列出 F1 最低的 {len(shown)} 个；--json 给出全部。",
+        line = _(
+            "  The {n_shown} labels with the lowest F1 of {n_rows}; --json lists all.",
+            n_shown=len(shown),
+            n_rows=len(rows),
         )
         console.print(line, style="dim", markup=False)
     console.print()
@@ -266,15 +278,15 @@ def _show_confusion(confusion: Confusion, console: Console) -> None:
     if not any(map(any, confusion.counts)):
         return
     if len(confusion.labels) > _MAX_MATRIX:
-        legend = pick("most frequent, correct → predicted", "最常见的混淆，正确标签 → 预测标签")
+        legend = _("most frequent, correct → predicted")
         table = _frequent_confusions(confusion)
     else:
-        legend = pick("rows: correct, columns: predicted", "行：正确标签，列：预测标签")
+        legend = _("rows: correct, columns: predicted")
         table = _matrix_for(confusion, console)
-    console.print(Text(pick("Confusion", "混淆矩阵"), style="bold").append(f"  {legend}", style="dim not bold"))
+    console.print(Text(_("Confusion"), style="bold").append(f"  {legend}", style="dim not bold"))
     console.print(table)
     if NO_LABEL in confusion.labels:
-        console.print(f"  {NO_LABEL}{pick(': none', '：无')}", style="dim")
+        console.print(_("  {sign}: none", sign=NO_LABEL), style="dim")
     console.print()
 
 
@@ -313,7 +325,7 @@ def _frequent_confusions(confusion: Confusion) -> Table:
     ]
     table = Table.grid(padding=(0, 2))
     table.add_column(justify="right", min_width=7)
-    for count, share, gold, predicted in sorted(confusions, key=lambda one: -one[0])[:_MAX_ROWS]:
+    for count, share, gold, predicted in sorted(confusions, key=lambda confused: -confused[0])[:_MAX_ROWS]:
         pair = Text(f"{_label_name(gold)} → ").append(_label_name(predicted), style="bold")
         table.add_row(f"{count:,}", pair, Text(f"{100 * share:.1f} %", style="dim"))
     return table
@@ -321,27 +333,31 @@ def _frequent_confusions(confusion: Confusion) -> Table:
 
 def _label_name(label: str) -> str:
     """Return the displayed label; spans of a single kind have none."""
-    return label or pick("span", "片段")
+    return label or _("span")
 
 
 def _show_comparison(name: str, section: Comparison, console: Console) -> None:
-    title = pick(f"compared with {section.other}", f"与 {section.other} 比较")
-    console.print(f"\n{set_title(name)}: {title}", style="bold", markup=False)
+    title = _("{set_name}: compared with {other}", set_name=set_title(name), other=section.other)
+    console.print(f"\n{title}", style="bold", markup=False)
     for difference in section.differences:
         for line in difference_lines(difference):
             console.print(line)
 
 
-def difference_lines(one: Difference) -> tuple[Text, Text]:
+def difference_lines(found: Difference) -> tuple[Text, Text]:
     """Return a difference with its interval, and whether it is significant."""
-    verdict, style = pick("no clear difference", "差异不显著"), "yellow"
-    if max(one.p_bootstrap, one.p_randomization) < _SIGNIFICANT:
-        better, worse = (pick("better", "更好"), "green"), (pick("worse", "更差"), "red")
-        verdict, style = better if one.difference > 0 else worse
-    line = Text(f"  {one.name}  {one.value:.1f} {pick('against', '对')} {one.other:.1f}: ")
-    line.append(f"{one.difference:+.2f} [{one.low:+.2f}, {one.high:+.2f}]", style="bold")
-    p_values = f"  p = {_format_p(one.p_bootstrap)} bootstrap, {_format_p(one.p_randomization)} randomization"
-    return line, Text(f"    {verdict}", style=style).append(p_values, style="dim")
+    verdict, style = _("no clear difference"), "yellow"
+    if max(found.p_bootstrap, found.p_randomization) < _SIGNIFICANT:
+        better, worse = (_("better"), "green"), (_("worse"), "red")
+        verdict, style = better if found.difference > 0 else worse
+    line = Text(_("  {name}  {value:.1f} against {other:.1f}: ", name=found.name, value=found.value, other=found.other))
+    line.append(f"{found.difference:+.2f} [{found.low:+.2f}, {found.high:+.2f}]", style="bold")
+    p_values = _(
+        "p = {bootstrap} bootstrap, {randomization} randomization",
+        bootstrap=_format_p(found.p_bootstrap),
+        randomization=_format_p(found.p_randomization),
+    )
+    return line, Text(f"    {verdict}", style=style).append(f"  {p_values}", style="dim")
 
 
 def _format_p(p: float) -> str:

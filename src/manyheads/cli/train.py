@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from manyheads.cli.output import program_name, quoted
-from manyheads.language import pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
     from manyheads.run import Event, Finished, Recipe
-    from manyheads.train import ProcessGroup
+    from manyheads.training import ProcessGroup
 
 
 @click.command(
-    short_help=pick("Train a model from a recipe.", "按配方训练模型。"),
-    help=pick(
-        """Train a model from a recipe, score it, and write its bundle.
+    short_help=_("Train a model from a recipe."),
+    help=_("""Train a model from a recipe, score it, and write its bundle.
 
         Run the same command again to resume an interrupted run. With few rows, --folds 5 says how good the recipe is:
         it trains five models, each without a fifth of the rows, and scores each on the rows it has not seen.
@@ -29,20 +28,7 @@ if TYPE_CHECKING:
           manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
           manyheads train recipe.toml --folds 5
           manyheads train recipe.toml --processes 4
-        """,
-        """按配方训练模型、评分，并写出模型包。
-
-        训练中断后，再次运行同一命令即可继续。数据很少时，用 --folds 5 评估配方的好坏：
-        训练五个模型，每个留出五分之一的行，并用留出的行评分。
-
-        \b
-        示例：
-          manyheads train recipe.toml
-          manyheads train recipe.toml train.steps=20000 model.dropout=0.3 -o runs/second
-          manyheads train recipe.toml --folds 5
-          manyheads train recipe.toml --processes 4
-        """,
-    ),
+        """),
 )
 @click.argument("recipe", type=click.Path(path_type=Path))
 @click.argument("overrides", nargs=-1, metavar="[KEY=VALUE]…")
@@ -50,37 +36,26 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help=pick("Run folder. [default: runs/NAME]", "运行文件夹。[默认：runs/配方名]"),
+    help=_("Run folder. [default: runs/NAME]"),
 )
 @click.option(
     "--folds",
     type=click.IntRange(2, 100),
-    help=pick(
-        "Cross-validate: train this many models, each scored on its own part of the rows.",
-        "交叉验证：训练这么多个模型，各用一份数据评分。",
-    ),
+    help=_("Cross-validate: train this many models, each scored on its own part of the rows."),
 )
 @click.option(
     "--processes",
     type=click.IntRange(1, 1024),
-    help=pick(
-        "Train with this many processes on this machine. On several machines, use torchrun.",
-        "在本机用这么多个进程训练。多台机器请用 torchrun。",
-    ),
+    help=_("Train with this many processes on this machine. On several machines, use torchrun."),
 )
 @click.option(
     "--restarts",
     type=click.IntRange(0, 1000),
     default=3,
     show_default=True,
-    help=pick(
-        "With --processes: how often all are restarted from the last checkpoint after one died.",
-        "配合 --processes：有进程意外终止后，最多从最近的检查点重启这么多次。",
-    ),
+    help=_("With --processes: how often all are restarted from the last checkpoint after one died."),
 )
-@click.option(
-    "--plain", is_flag=True, help=pick("Print plain lines instead of a live progress bar.", "逐行输出，不显示进度条。")
-)
+@click.option("--plain", is_flag=True, help=_("Print plain lines instead of a live progress bar."))
 def train(
     recipe: Path,
     overrides: tuple[str, ...],
@@ -95,11 +70,13 @@ def train(
 
     from manyheads.cli.processes import run_as_follower, start_processes
     from manyheads.run import read_recipe
-    from manyheads.train import ProcessGroup
+    from manyheads.training import ProcessGroup
 
     words = ["train", str(recipe), *overrides, *(["-o", str(output)] if output else [])]
     if folds and (processes or int(os.environ.get("WORLD_SIZE", "1")) > 1):
-        raise click.UsageError("--folds trains one model after another and takes one process. Leave --processes out.")
+        raise click.UsageError(
+            _("--folds trains one model after another and takes one process. Leave --processes out.")
+        )
     if folds:
         resume_command = shlex.join([program_name(), *words, "--folds", str(folds)])
         _cross_validate(recipe, overrides, folds, output, resume_command, plain=plain)
@@ -118,8 +95,8 @@ def train(
     finished = run_with_progress(checked, folder, resume_command, title=str(recipe), plain=plain, group=group)
     bundle = quoted(finished.bundle)
     lines = [
-        (pick("Your model:", "模型："), str(finished.bundle)),
-        (pick("Try next:", "接下来："), f"{program_name()} predict {bundle} {pick('YOUR-FILE', '文件')}"),
+        (_("Your model:"), str(finished.bundle)),
+        (_("Try next:"), f"{program_name()} predict {bundle} " + _("YOUR-FILE")),
         ("", f"{program_name()} evaluate {bundle}"),
     ]
     click.echo()
@@ -146,27 +123,27 @@ def _cross_validate(
         run_folder = RunFolder(folder / f"fold-{number}")
         check_same_recipe(recipe, run_folder.path)
         if not run_folder.bundle.exists():
-            title = f"{path} · {pick(f'fold {number} of {n_folds}', f'第 {number} / {n_folds} 折')}"
+            title = _("{recipe} · fold {number} of {n_folds}", recipe=path, number=number, n_folds=n_folds)
             run_with_progress(recipe, run_folder.path, resume_command, title=title, plain=plain)
             click.echo()
         bundles.append(run_folder.bundle)
     result = score_folds(bundles)
     atomic_write(folder / "folds.json", json.dumps(asdict(result), indent=2).encode())
-    click.echo(pick(f"Cross-validation in {n_folds} folds", f"{n_folds} 折交叉验证"))
+    click.echo(_("Cross-validation in {n_folds} folds", n_folds=n_folds))
     for number, score in enumerate(result.folds, start=1):
-        name, value = pick(f"fold {number}", f"第 {number} 折"), format_score(score.name, score.value)
+        name, value = _("fold {number}", number=number), format_score(score.name, score.value)
         click.echo(f"  {name}  {display_name(score.name)} {value}  n = {score.n:,}")
     show_scores({"cross-validation": [result.score]}, make_console(plain=plain))
     click.echo()
     next_command = shlex.join([program_name(), "train", str(path), *overrides])
-    echo_table([(pick("Train the final model:", "训练最终模型："), next_command)])
+    echo_table([(_("Train the final model:"), next_command)])
 
 
-def echo_table(rows: list[tuple[str, str]]) -> None:
+def echo_table(rows: list[tuple[str, str]], gap: int = 2) -> None:
     """Print rows of a label and a text, aligned by their width on the screen."""
     from rich.cells import cell_len
 
-    width = max(cell_len(label) for label, _ in rows) + 2
+    width = max(cell_len(label) for label, _text in rows) + gap
     for label, text in rows:
         click.echo(f"{label}{' ' * (width - cell_len(label))}{text}")
 
@@ -187,7 +164,7 @@ def run_with_progress(
 
     console = make_console(plain=plain)
     console.print(f"manyheads · {title}", style="bold", markup=False)
-    report_line = f"{pick('Report:', '报告：')} {RunFolder(folder).report_file}"
+    report_line = _("Report: {path}", path=RunFolder(folder).report_file)
     try:
         with StopRequest() as stop:
             events = _announce_first(follow(run(recipe, folder, stop, group), folder), report_line)
@@ -204,16 +181,12 @@ def run_with_progress(
 def _exit_stopped(step: int, n_steps: int, resume_command: str) -> NoReturn:
     """Say what is stored of an interrupted run and how to continue, and exit."""
     if step == 0:
-        stopped = pick("Stopped before the first checkpoint. Start again with:", "在首个检查点之前停止。重新开始：")
+        stopped = _("Stopped before the first checkpoint. Start again with:")
     elif step < n_steps:
-        stopped = pick(
-            f"Stopped; everything up to step {step:,} is saved. Resume with:",
-            f"已停止，到第 {step:,} 步的进度都已保存。继续训练：",
-        )
+        stopped = _("Stopped; everything up to step {step:,} is saved. Resume with:", step=step)
     else:
-        stopped = pick(
-            f"Stopped after the last step; all {step:,} steps are saved. For scores and bundle, finish with:",
-            f"在最后一步之后停止。全部 {step:,} 步都已保存。要得到评分和模型包，请继续：",
+        stopped = _(
+            "Stopped after the last step; all {step:,} steps are saved. For scores and bundle, finish with:", step=step
         )
     click.echo(f"\n{stopped}  {resume_command}", err=True)
     raise SystemExit(130)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.language import pick
+from manyheads.messages import _
 
 if TYPE_CHECKING:
-    from manyheads.cli.walk_page import Page
-    from manyheads.lens.attention_walk import Walk
+    from manyheads.walks.attention_walk import Walk
+    from manyheads.walks.walk_page import Page
 
 _N_STEPS = 16
 _MAX_WIDTH = 100
@@ -29,15 +29,22 @@ class _Steps(click.ParamType["tuple[int, ...]"]):
             ends = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
             first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
             if not 1 <= first <= last <= _N_STEPS:
-                self.fail(f"{value!r} is not a list of steps from 1 to {_N_STEPS}. Write 3, 1-4 or 2,6-8.", param, ctx)
+                self.fail(
+                    _(
+                        "{value!r} is not a list of steps from 1 to {n_steps}. Write 3, 1-4 or 2,6-8.",
+                        value=value,
+                        n_steps=_N_STEPS,
+                    ),
+                    param,
+                    ctx,
+                )
             steps += range(first, last + 1)
         return tuple(steps)
 
 
 @click.command(
-    short_help=pick("Show every number of a Transformer, step by step.", "一步一步计算 Transformer，显示每个数。"),
-    help=pick(
-        """Show every number from the words to the loss: embedding, one attention head, residual, norm, feed-forward,
+    short_help=_("Show every number of a Transformer, step by step."),
+    help=_("""Show every number from the words to the loss: embedding, one attention head, residual, norm, feed-forward,
         a decoder step, the output softmax, label smoothing.
 
         Without arguments: a worked 3×3 example. With a sentence: a tiny untrained model whose numbers can all be
@@ -58,64 +65,32 @@ class _Steps(click.ParamType["tuple[int, ...]"]):
           manyheads walk "I love cats" --layer decoder.0.self --query love
           manyheads walk "I love cats" --steps 11-13
           manyheads walk runs/quickstart/bundle "Two cats are sleeping." --layer decoder.0.cross --head 2
-        """,
-        """显示从词到损失的每个数：词嵌入、一个注意力头、残差、归一化、前馈网络、解码器的一步、输出 softmax、标签平滑。
-
-        不给参数：3×3 例题。给一个句子：未训练的小模型，所有数都能打印出来，用计算器可以验算。
-        给模型包和句子：你自己模型的任意一层、任意一个头。
-
-        \b
-        步骤：
-           1 输入              7 全部权重           13 前馈网络
-           2 投影              8 加权求和           14 解码器的一步
-           3 点积              9 拼接与 W^O         15 输出 softmax
-           4 缩放             10 不除以 √d_k        16 标签平滑与损失
-           5 掩码             11 残差与归一化
-           6 softmax          12 归一化对比
-
-        \b
-        例：
-          manyheads walk
-          manyheads walk "我爱水课" --layer decoder.0.self --query 爱
-          manyheads walk "猫在睡觉" --steps 11-13
-          manyheads walk runs/quickstart/bundle "Two cats are sleeping." --layer decoder.0.cross --head 2
-        """,
-    ),
+        """),
 )
 @click.argument("words", metavar="[BUNDLE] [TEXT]", nargs=-1)
 @click.option(
     "--layer",
-    help=pick(
-        "Name of the attention, such as encoder.0.self. [default: the first]",
-        "注意力层的名字，如 encoder.0.self。[默认：第一层]",
-    ),
+    help=_("Name of the attention, such as encoder.0.self. [default: the first]"),
 )
-@click.option(
-    "--head", type=int, default=0, show_default=True, help=pick("Number of the head, from 0.", "头的编号，从 0 开始。")
-)
+@click.option("--head", type=int, default=0, show_default=True, help=_("Number of the head, from 0."))
 @click.option(
     "--query",
-    help=pick(
-        "Word, or number of the position, to show in detail. [default: the second]",
-        "要详细显示的词或其位置编号。[默认：第二个]",
-    ),
+    help=_("Word, or number of the position, to show in detail. [default: the second]"),
 )
 @click.option(
     "--answer",
-    help=pick(
-        "Text that the decoder writes. [default: the model's own answer]", "解码器写出的文本。[默认：模型自己的回答]"
-    ),
+    help=_("Text that the decoder writes. [default: the model's own answer]"),
 )
 @click.option(
     "--steps",
     type=_Steps(),
-    help=pick("Show only these steps: 3, 11-13 or 2,6-8.", "只显示这些步骤：3、11-13 或 2,6-8。"),
+    help=_("Show only these steps: 3, 11-13 or 2,6-8."),
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help=pick("Print every number as JSON; a masked score is null.", "以 JSON 输出所有数；被掩去的分数为 null。"),
+    help=_("Print every number as JSON; a masked score is null."),
 )
 def walk(
     words: tuple[str, ...],
@@ -130,7 +105,7 @@ def walk(
     page = _make_page(words, {"layer": layer, "head": head, "query": query, "answer": answer})
     if as_json:
         if steps is not None:
-            raise click.UsageError("--json prints every step: leave out --steps.")
+            raise click.UsageError(_("--json prints every step: leave out --steps."))
         import json
 
         click.echo(json.dumps(json_of(page.walk, page.origin), ensure_ascii=False))
@@ -138,24 +113,24 @@ def walk(
     _print_page(page, steps)
 
 
-def _make_page(words: tuple[str, ...], how: dict[str, Any]) -> "Page":
+def _make_page(words: tuple[str, ...], options: dict[str, Any]) -> "Page":
     """Compute the walk that the arguments request."""
-    from manyheads.cli.walk_page import Page
-    from manyheads.lens.toy_model import measure_saturation, walk_sentence, worked_example
+    from manyheads.walks.toy_model import measure_saturation, walk_sentence, worked_example
+    from manyheads.walks.walk_page import Page
 
     match words:
         case ():
-            if how["layer"] is not None or how["answer"] is not None or how["head"]:
-                raise click.UsageError("The worked example has one head: --layer, --head and --answer need a TEXT.")
-            return Page(worked_example(how["query"]), "worked", saturations=measure_saturation())
+            if options["layer"] is not None or options["answer"] is not None or options["head"]:
+                raise click.UsageError(_("The worked example has one head: --layer, --head and --answer need a TEXT."))
+            return Page(worked_example(options["query"]), "worked", saturations=measure_saturation())
         case (text,):
             if _is_folder(text):
-                raise click.UsageError(f'Give a text too: manyheads walk {text} "…".')
-            return Page(walk_sentence(text, **how), "untrained", saturations=measure_saturation())
+                raise click.UsageError(_('Give a text too: manyheads walk {text} "…".', text=text))
+            return Page(walk_sentence(text, **options), "untrained", saturations=measure_saturation())
         case (bundle, text):
-            return Page(_walk_bundle(Path(bundle), text, how), "bundle")
+            return Page(_walk_bundle(Path(bundle), text, options), "bundle")
         case _:
-            raise click.UsageError(f'Put the text in quotes: manyheads walk "{" ".join(words)}".')
+            raise click.UsageError(_('Put the text in quotes: manyheads walk "{words}".', words=" ".join(words)))
 
 
 def _is_folder(text: str) -> bool:
@@ -166,19 +141,18 @@ def _is_folder(text: str) -> bool:
         return False
 
 
-def _walk_bundle(bundle: Path, text: str, how: dict[str, Any]) -> "Walk":
+def _walk_bundle(bundle: Path, text: str, options: dict[str, Any]) -> "Walk":
     from manyheads.bundle import load
-    from manyheads.lens.block_walk import walk as walk_model
+    from manyheads.walks.block_walk import walk as walk_model
 
-    return walk_model(load(bundle), text, **how)
+    return walk_model(load(bundle), text, **options)
 
 
 def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
     from dataclasses import replace
 
     from manyheads.cli.progress import make_console
-    from manyheads.cli.walk_page import show_heading
-    from manyheads.cli.walk_steps import show_steps
+    from manyheads.walks.walk_steps import show_heading, show_steps
 
     console = make_console(plain=False)
     page = replace(page, columns=min(console.width, _MAX_WIDTH))

@@ -11,11 +11,12 @@ from torch import nn
 
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError
+from manyheads.messages import _
 from manyheads.model.weights import load_weights
 from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.run.preparation import PreparedData, prepare
 from manyheads.tasks import Task, TrainingData
-from manyheads.train import Step, Trainer, TrainingTask, TrainSettings, peak_learning_rate
+from manyheads.training import Step, Trainer, TrainingTask, TrainSettings, peak_learning_rate
 
 OnStep = Callable[[Step], None]
 
@@ -32,9 +33,14 @@ class FineTuneSettings:
 
     def __post_init__(self) -> None:
         if self.steps < 1:
-            raise LensError(f"Fine-tuning takes at least 1 step, not {self.steps}.")
+            raise LensError(_("Fine-tuning takes at least 1 step, not {steps}.", steps=self.steps))
         if self.learning_rate is not None and not 0 < self.learning_rate < 1:
-            raise LensError(f"The learning rate {self.learning_rate:g} is not between 0 and 1. Use one like 0.0005.")
+            raise LensError(
+                _(
+                    "The learning rate {learning_rate:g} is not between 0 and 1. Use one like 0.0005.",
+                    learning_rate=self.learning_rate,
+                )
+            )
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,9 @@ def make_fine_tuner(bundle: Bundle, folder: Path, beside: Path, files: Sequence[
     except DataError as error:
         if files:
             raise
-        raise DataError(f"{error} Fine-tuning needs the training data of the bundle: give it with --train.") from None
+        raise DataError(
+            _("{error} Fine-tuning needs the training data of the bundle: give it with --train.", error=error)
+        ) from None
     training_data = TrainingData(
         encoded=prepared.encoded,
         batch_tokens=recipe.train.batch_tokens,

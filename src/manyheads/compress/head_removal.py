@@ -14,10 +14,11 @@ from torch import Tensor
 from manyheads.bundle import Bundle
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, find_heads, heads_of
+from manyheads.messages import _
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.settings import to_table
-from manyheads.tasks import StoresBaseline, Task
+from manyheads.tasks import LabelingTask, Task
 
 
 def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
@@ -33,7 +34,7 @@ def remove_heads(task: Task, heads: Iterable[Head | str]) -> Task:
         if isinstance(attention, MultiHeadAttention) and len(kept[attention.name]) < attention.heads.n_heads:
             _keep_weights(weights, f"{prefix}{name}.", attention, kept[attention.name])
     load_weights(smaller.module, weights, "the pruned model")
-    if isinstance(task, StoresBaseline) and isinstance(smaller, StoresBaseline) and (own := task.baseline_tensors()):
+    if isinstance(task, LabelingTask) and isinstance(smaller, LabelingTask) and (own := task.baseline_tensors()):
         smaller = smaller.with_baseline(own)
     smaller.module.to(task.model.device).train(task.module.training)
     return smaller
@@ -49,10 +50,16 @@ def pruned_bundle(bundle: Bundle, task: Task, scores: Mapping[str, Any] | None =
 def _check_removable(model: Transformer, heads: list[Head]) -> None:
     if model.settings.projections == "none":
         raise LensError(
-            'This model has no projections (model.projections = "none"), so its heads have no weights to remove.'
+            _('This model has no projections (model.projections = "none"), so its heads have no weights to remove.')
         )
     if len(heads) >= len(heads_of(model)):
-        raise LensError(f"All {len(heads)} heads would be removed. Keep at least one: remove at most {len(heads) - 1}.")
+        raise LensError(
+            _(
+                "All {n_heads} heads would be removed. Keep at least one: remove at most {n_removable}.",
+                n_heads=len(heads),
+                n_removable=len(heads) - 1,
+            )
+        )
 
 
 def _kept_numbers(attention: MultiHeadAttention, removed: list[Head]) -> list[int]:
@@ -89,7 +96,7 @@ def _keep_weights(weights: dict[str, Tensor], prefix: str, attention: MultiHeadA
             case ["project", "query" | "query_key" | "shared", _] | ["scores", _]:
                 weights[name] = _head_rows(weights[name], kept, attention.heads.n_heads)
             case _:
-                raise LensError(f"Heads cannot be removed from {name}: its layout is unknown.")
+                raise LensError(_("Heads cannot be removed from {name}: its layout is unknown.", name=name))
 
 
 def _head_rows(weight: Tensor, heads: list[int], n_heads: int) -> Tensor:

@@ -19,7 +19,7 @@ from manyheads.compress.fine_tuning import FineTuner, FineTuneSettings, OnStep
 from manyheads.lens.heads import Head, heads_of
 from manyheads.model import Transformer, gated
 from manyheads.tasks import Task
-from manyheads.train import peak_learning_rate
+from manyheads.training import peak_learning_rate
 
 _BETA, _GAMMA, _ZETA = 2 / 3, -0.1, 1.1  # temperature and stretch, as in Louizos 2018
 _INITIAL_LOG_ALPHA = 2.0  # 97 % of gates are open

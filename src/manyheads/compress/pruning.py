@@ -19,7 +19,8 @@ from manyheads.compress.trade_off import MAX_COST, Compressed, TradeOff, cost_of
 from manyheads.errors import LensError
 from manyheads.lens.heads import Head, ablation_gates, heads_of
 from manyheads.lens.importance import gradient_importance
-from manyheads.lens.row_sample import Sample
+from manyheads.lens.scored_rows import Sample
+from manyheads.messages import _, _n
 from manyheads.tasks import Task
 
 Method = Literal["greedy", "gates", "gradient"]
@@ -99,19 +100,30 @@ def prune(
     last = points[-1]
     assert last.speed is not None
     trade_off = TradeOff(last.change, last.speed.ratio)
-    require_small_cost(last.change, f"Removing {n_removed} heads", _cheaper_advice(points, max_cost), max_cost)
+    removal = _n("Removing 1 head", "Removing {n} heads", n_removed)
+    require_small_cost(last.change, removal, _cheaper_advice(points, max_cost), max_cost)
     return Compressed(pruned_bundle(bundle, task), trade_off, PruningReport(order, points))
 
 
 def count_to_remove(n_heads: int, share: float) -> int:
     """Return the smallest number of heads that is at least this share; at least one head must remain."""
     if not 0.0 < share < 1.0:
-        raise LensError(f"The share {share:g} is not between 0 and 1. Give a share such as 0.4 for 40 % of the heads.")
+        raise LensError(
+            _(
+                "The share {share:g} is not between 0 and 1. Give a share such as 0.4 for 40 % of the heads.",
+                share=share,
+            )
+        )
     n_removed = math.ceil(share * n_heads - 1e-9)  # 0.1 · 30 is slightly more than 3
     if n_removed >= n_heads:
         largest = math.floor((n_heads - 1) / n_heads * 1000) / 1000
         raise LensError(
-            f"A share of {share:g} removes all {n_heads} heads. Keep at least one: give at most {largest:g}."
+            _(
+                "A share of {share:g} removes all {n_heads} heads. Keep at least one: give at most {largest:g}.",
+                share=share,
+                n_heads=n_heads,
+                largest=largest,
+            )
         )
     return n_removed
 
@@ -198,12 +210,13 @@ def _prune_by_gates(
 def _cheaper_advice(points: Sequence[CurvePoint], max_cost: float) -> str:
     """Return how to prune at a lower cost: the most heads whose measured removal is accepted, and fine-tuning."""
     affordable = [len(point.removed) for point in points if point.removed and cost_of(point.change) <= max_cost]
-    advice = "Remove fewer heads (--share)"
+    advice = _("Remove fewer heads (--share)")
     if affordable:
         share = math.floor(1000 * max(affordable) / points[0].n_heads) / 1000
-        advice = f"Remove fewer heads (--share {share:g} costs at most {max_cost:g})"
-    is_tuned = points[-1].fine_tune_steps
-    return advice + (" or fine-tune longer (--fine-tune)." if is_tuned else " or fine-tune (--fine-tune 1500).")
+        advice = _("Remove fewer heads (--share {share:g} costs at most {max_cost:g})", share=share, max_cost=max_cost)
+    if points[-1].fine_tune_steps:
+        return _("{advice} or fine-tune longer (--fine-tune).", advice=advice)
+    return _("{advice} or fine-tune (--fine-tune 1500).", advice=advice)
 
 
 def _on_step(stage: str, settings: FineTuneSettings, progress: StageProgress) -> OnStep:

@@ -4,12 +4,12 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 
+from manyheads.charts import Axis, drawing, element, line, polyline, text, title
 from manyheads.compress.head_removal import remove_heads
-from manyheads.language import pick
 from manyheads.lens.heads import Head, heads_of
-from manyheads.lens.row_sample import Sample
+from manyheads.lens.scored_rows import Sample
+from manyheads.messages import _, _n
 from manyheads.metrics import Change, Score, Tally, compare_tallies, format_score
 from manyheads.tasks import Task
 
@@ -19,13 +19,8 @@ _N_TICKS = 5
 _MIN_SPEED_AXIS = 1.25  # the speed axis reaches at least this ratio
 
 _STYLE = """
-.pruning { --paper: #fff; --ink: #1b1d21; --soft: #5d636e; --line: #e3e5e9; --main: #0b62a4; --accent: #b8500a; }
-@media (prefers-color-scheme: dark) {
-  .pruning { --paper: #14161a; --ink: #e7e9ed; --soft: #9ba2ae; --line: #2c3038; --main: #6cb6f0; --accent: #f0a35e; }
-}
 .pruning text { font: 12px system-ui, "Segoe UI", Roboto, "PingFang SC", "Microsoft YaHei", "Noto Sans SC", sans-serif;
   fill: var(--soft); font-variant-numeric: tabular-nums; }
-.pruning .paper { fill: var(--paper); }
 .pruning .grid { stroke: var(--line); shape-rendering: crispEdges; }
 .pruning .score { stroke: var(--main); fill: none; stroke-width: 2; }
 .pruning .dot { fill: var(--main); }
@@ -33,8 +28,6 @@ _STYLE = """
 .pruning text.score-name { fill: var(--main); stroke: none; font-weight: 600; }
 .pruning text.speed-name { fill: var(--accent); stroke: none; font-weight: 600; }
 """
-
-_Scale = Callable[[float], float]
 
 
 @dataclass(frozen=True)
@@ -133,66 +126,46 @@ def curve_svg(points: Sequence[CurvePoint]) -> str:
     lowest, highest = min(point.score.low for point in points), max(point.score.high for point in points)
     ratios = [(point.n_heads, point.speed.ratio if point.speed else 1.0) for point in points]
     has_speed = any(point.speed for point in points)
-    top_speed = max(_MIN_SPEED_AXIS, *(ratio for _, ratio in ratios))
-    x = _scale(points[0].n_heads, min(point.n_heads for point in points), _LEFT, _WIDTH - _RIGHT)
-    score_y = _scale(lowest, highest, _HEIGHT - _BOTTOM, _TOP)
-    speed_y = _scale(0.0, top_speed, _HEIGHT - _BOTTOM, _TOP)
-    title = escape(pick(f"{name} and speed by heads kept", f"{name} 与速度随保留头数的变化"))
-    x_title = pick("heads kept", "保留的头数")
+    top_speed = max(_MIN_SPEED_AXIS, *(ratio for _n_heads, ratio in ratios))
+    x = Axis(min(point.n_heads for point in points), points[0].n_heads, _WIDTH - _RIGHT, _LEFT)
+    score_y = Axis(lowest, highest, _HEIGHT - _BOTTOM, _TOP)
+    speed_y = Axis(0.0, top_speed, _HEIGHT - _BOTTOM, _TOP)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="pruning" role="img" aria-label="{title}" width="{_WIDTH:.0f}" '
-        f'height="{_HEIGHT:.0f}" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" style="max-width:100%;height:auto">',
-        f'<style>{_STYLE}</style><rect class="paper" width="100%" height="100%"/>',
-        *_score_axis(name, lowest, highest, score_y),
-        *(_speed_axis(speed_y, top_speed) if has_speed else ()),
-        *(_tick_label(x(point.n_heads), str(point.n_heads)) for point in points),
-        f'<text x="{_WIDTH / 2:.0f}" y="{_HEIGHT - 14:.0f}" text-anchor="middle">{x_title}</text>',
+        *_score_axis(name, score_y),
+        *(_speed_axis(speed_y) if has_speed else ()),
+        *(_tick_label(x(point.n_heads), point.n_heads) for point in points),
+        text(_WIDTH / 2, _HEIGHT - 14, _("heads kept"), text_anchor="middle"),
         *(_error_bar(point, x(point.n_heads), score_y) for point in points),
-        _line("score", [(x(point.n_heads), score_y(point.score.value)) for point in points]),
-        _line("speed", [(x(heads), speed_y(ratio)) for heads, ratio in ratios]) if has_speed else "",
-        "</svg>",
+        polyline("score", [(x(point.n_heads), score_y(point.score.value)) for point in points]),
+        polyline("speed", [(x(heads), speed_y(ratio)) for heads, ratio in ratios]) if has_speed else "",
     ]
-    return "".join(parts)
+    label = _("{name} and speed by heads kept", name=name)
+    return drawing("pruning", _WIDTH, _HEIGHT, parts, label=label, style=_STYLE)
 
 
-def _scale(low: float, high: float, start: float, end: float) -> _Scale:
-    return lambda value: start + (end - start) * ((value - low) / (high - low) if high != low else 0.5)
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    return [low + (high - low) * step / (_N_TICKS - 1) for step in range(_N_TICKS)]
-
-
-def _score_axis(name: str, low: float, high: float, score_y: _Scale) -> list[str]:
-    parts = [f'<text class="score-name" x="{_LEFT:.0f}" y="24">{escape(name)}</text>']
-    for value in _ticks(low, high):
+def _score_axis(name: str, score_y: Axis) -> list[str]:
+    parts = [text(_LEFT, 24, name, class_="score-name")]
+    for value in score_y.even_ticks(_N_TICKS):
         y = score_y(value)
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{format_score(name, value)}</text>')
+        parts.append(line("grid", _LEFT, _WIDTH - _RIGHT, y, y))
+        parts.append(text(_LEFT - 8, y + 4, format_score(name, value), text_anchor="end"))
     return parts
 
 
-def _speed_axis(speed_y: _Scale, top: float) -> list[str]:
-    x, title = _WIDTH - _RIGHT, pick("speed, × whole model", "速度（完整模型的倍数）")
-    parts = [f'<text class="speed-name" x="{x:.0f}" y="24" text-anchor="end">{title}</text>']
-    return parts + [f'<text x="{x + 8}" y="{speed_y(value) + 4:.1f}">{value:.2f}</text>' for value in _ticks(0.0, top)]
+def _speed_axis(speed_y: Axis) -> list[str]:
+    x = _WIDTH - _RIGHT
+    heading = text(x, 24, _("speed, × whole model"), class_="speed-name", text_anchor="end")
+    return [heading, *(text(x + 8, speed_y(value) + 4, f"{value:.2f}") for value in speed_y.even_ticks(_N_TICKS))]
 
 
-def _tick_label(x: float, label: str) -> str:
-    return f'<text x="{x:.1f}" y="{_HEIGHT - _BOTTOM + 20:.1f}" text-anchor="middle">{label}</text>'
+def _tick_label(x: float, n_heads: int) -> str:
+    return text(x, _HEIGHT - _BOTTOM + 20, n_heads, text_anchor="middle")
 
 
-def _error_bar(point: CurvePoint, x: float, score_y: _Scale) -> str:
+def _error_bar(point: CurvePoint, x: float, score_y: Axis) -> str:
     """Draw a point with its interval; the tooltip has the numbers."""
     score = point.score
-    heads = pick(f"{point.n_heads} heads", f"{point.n_heads} 个头")
+    heads = _n("1 head", "{n} heads", point.n_heads)
     tooltip = f"{heads}: {score.name} {score.value:.2f} [{score.low:.2f}, {score.high:.2f}]"
-    return (
-        f"<g><title>{escape(tooltip)}</title>"
-        f'<line class="score" x1="{x:.1f}" x2="{x:.1f}" y1="{score_y(score.low):.1f}" y2="{score_y(score.high):.1f}"/>'
-        f'<circle class="dot" cx="{x:.1f}" cy="{score_y(score.value):.1f}" r="4"/></g>'
-    )
-
-
-def _line(kind: str, coordinates: Sequence[tuple[float, float]]) -> str:
-    return f'<polyline class="{kind}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in coordinates)}"/>'
+    bar = line("score", x, x, score_y(score.low), score_y(score.high))
+    return element("g", title(tooltip) + bar + element("circle", class_="dot", cx=x, cy=score_y(score.value), r=4))

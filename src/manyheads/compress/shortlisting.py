@@ -20,13 +20,14 @@ from manyheads.data import pad
 from manyheads.decode import EngineSelector, Shortlist
 from manyheads.errors import BundleError, DataError, EngineError
 from manyheads.lens.aligner import Aligner, choose_aligner, require_cross_attention
-from manyheads.lens.head_counts import MapTap
+from manyheads.lens.roles.head_counts import MapTap
+from manyheads.messages import _
 from manyheads.model import MultiHeadAttention, evaluating
 from manyheads.settings import raise_faults
-from manyheads.tasks import SupportsEngines
+from manyheads.tasks import PairTask
 from manyheads.tasks.model_inputs import batches_by_length
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
 
 _N_SOURCES = 4  # source tokens that a target token is divided among
 
@@ -44,7 +45,7 @@ class ShortlistSettings:
     def __post_init__(self) -> None:
         raise_faults(
             [
-                f"--{name} {getattr(self, name)} must be at least {least}."
+                _("--{option} {value} must be at least {least}.", option=name, value=getattr(self, name), least=least)
                 for name, least in (("words", 1), ("frequent", 0))
                 if getattr(self, name) < least
             ]
@@ -74,10 +75,16 @@ def add_shortlist(
 ) -> Compressed[ShortlistReport]:
     """Learn a shortlist from `train` and measure its cost on `valid`; more than `max_cost` is refused."""
     task = require_cross_attention(bundle, where)
-    if not isinstance(task, SupportsEngines):
-        raise BundleError(f"Only seq2seq bundles can have a shortlist; {where} is a bundle of task {bundle.kind}.")
+    if not isinstance(task, PairTask):
+        raise BundleError(
+            _(
+                "Only seq2seq bundles can have a shortlist; {where} is a bundle of task {kind}.",
+                where=where,
+                kind=bundle.kind,
+            )
+        )
     if bundle.shortlist is not None:
-        raise BundleError(f"{where} already has a shortlist. Give the bundle it was made from.")
+        raise BundleError(_("{where} already has a shortlist. Give the bundle it was made from.", where=where))
     aligner = choose_aligner(bundle, where, [(row[0], row[1]) for row in train])
     shortlist = learn_shortlist(aligner, train, settings)
     is_int8 = bundle.int8 is not None
@@ -86,14 +93,17 @@ def add_shortlist(
     listed = task.with_engine(EngineSelector("native", is_int8=is_int8, shortlist=shortlist))
     engine = unlisted.engine_for(bundle.decode).name
     if engine == "torch":
-        raise EngineError(f"Only the native engine supports shortlists. {selector.fallback}")
+        raise EngineError(_("Only the native engine supports shortlists. {fallback}", fallback=selector.fallback))
     single, batch = (
         measure_trade_off(unlisted, listed, valid, bundle.decode, batch_rows=batch_rows, clock=process_time)
         for batch_rows in (1, len(valid))
     )
     costlier = max(single, batch, key=lambda trade_off: trade_off.change.cost)
-    advice = f"Learn from more pairs (--train-sample, --train) or allow more tokens (--words {2 * settings.words})."
-    require_small_cost(costlier.change, "This shortlist", advice, max_cost)
+    advice = _(
+        "Learn from more pairs (--train-sample, --train) or allow more tokens (--words {words}).",
+        words=2 * settings.words,
+    )
+    require_small_cost(costlier.change, _("This shortlist"), advice, max_cost)
     sizes = [len(shortlist.allowed(np.array([*task.tokenizer.encode(row[0]), EOS], dtype=np.int32))) for row in valid]
     report = ShortlistReport(
         heads=aligner.heads,
@@ -157,7 +167,10 @@ def _batch_links(aligner: Aligner, rows: Sequence[Row]) -> Iterator[_Links]:
     ]
     if not pairs:
         raise DataError(
-            f"None of the {len(rows):,} pairs is short enough for this model, so no shortlist can be learned."
+            _(
+                "None of the {n_rows:,} pairs is short enough for this model, so no shortlist can be learned.",
+                n_rows=len(rows),
+            )
         )
     for batch in batches_by_length([len(source) + len(target) for source, target in pairs]):
         with evaluating(task.model):

@@ -10,9 +10,10 @@ from typing import Generic, TypeVar
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, DataError
+from manyheads.messages import _
 from manyheads.metrics import Change, bleu_tally, compare_tallies, lower_is_better
 from manyheads.tasks import Task
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 MAX_COST = 0.2  # points of a score out of 100, or percent of a rate such as nats per character
 _N_REPEATS = 3
@@ -48,14 +49,44 @@ def cost_of(change: Change) -> float:
 def require_small_cost(change: Change, what: str, advice: str, max_cost: float = MAX_COST) -> None:
     """Raise `BundleError` if a change costs more than `max_cost`."""
     if not max_cost >= 0:  # also true of NaN
-        raise BundleError(f"--max-cost {max_cost:g} is not a cost. Give 0 or more, such as {MAX_COST}.")
+        raise BundleError(
+            _(
+                "--max-cost {max_cost:g} is not a cost. Give 0 or more, such as {example}.",
+                max_cost=max_cost,
+                example=MAX_COST,
+            )
+        )
     cost, is_rate = cost_of(change), lower_is_better(change.name)
     if cost > max_cost + 1e-9:  # a BLEU of 100 has rounding errors
-        unit, percent, decimals = ("% of the ", " %", 3) if is_rate else ("", "", 2)
+        values = {
+            "what": what,
+            "cost": cost,
+            "name": change.name,
+            "before": change.before,
+            "value": change.value,
+            "n_texts": change.n_texts,
+            "max_cost": max_cost,
+        }
+        if is_rate:
+            refused = _(
+                "{what} would cost {cost:.2f} % of the {name} ({before:.3f} → {value:.3f} on {n_texts} texts); at most "
+                "{max_cost:g} % is accepted.",
+                **values,
+            )
+        else:
+            refused = _(
+                "{what} would cost {cost:.2f} {name} ({before:.2f} → {value:.2f} on {n_texts} texts); at most "
+                "{max_cost:g} is accepted.",
+                **values,
+            )
+        accepted = math.ceil(cost * 10 - 1e-6) / 10
         raise BundleError(
-            f"{what} would cost {cost:.2f} {unit}{change.name} ({change.before:.{decimals}f} → "
-            f"{change.value:.{decimals}f} on {change.n_texts} texts); at most {max_cost:g}{percent} is accepted. "
-            f"{advice} To accept this cost, add --max-cost {math.ceil(cost * 10 - 1e-6) / 10:g}."
+            _(
+                "{refused} {advice} To accept this cost, add --max-cost {accepted:g}.",
+                refused=refused,
+                advice=advice,
+                accepted=accepted,
+            )
         )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from manyheads.corpora.adverbials import NUMERALS
 from manyheads.corpora.syntax_tree import (
     ADJECTIVE,
     ATOMS,
@@ -16,6 +15,7 @@ from manyheads.corpora.syntax_tree import (
     Nominal,
     RenderedWord,
 )
+from manyheads.corpora.word_tables import NUMERALS
 
 Clauses = Callable[[Clause], list[RenderedWord]]
 

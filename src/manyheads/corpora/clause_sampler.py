@@ -1,11 +1,11 @@
 """`ClauseSampler`: draws clauses of states, qualities, comparisons, locations and weather, and passive clauses."""
 
 from manyheads.corpora import lexicon
-from manyheads.corpora.adjectives import ALL_ADJECTIVES
 from manyheads.corpora.event_sampler import TENSE, EventSampler
 from manyheads.corpora.lexemes import Adjective, Noun, Verb
 from manyheads.corpora.syntax_tree import Clause, Nominal
 from manyheads.corpora.verbs import OWNERLESS, STATES, TRANSITIVE, WEATHER
+from manyheads.corpora.word_tables import ALL_ADJECTIVES
 
 _PASSIVE = tuple(verb for verb in TRANSITIVE if verb.zh.passive)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from manyheads.corpora.builtin import Relation, Rendering
 from manyheads.errors import DataError
-from manyheads.text.files import check_readable, file_lines
+from manyheads.text.reading.files import check_readable, file_lines
 from manyheads.text.suggestions import shortened
 
 _COLUMNS = 10

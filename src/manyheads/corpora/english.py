@@ -1,6 +1,5 @@
 """Renders a syntax tree in English."""
 
-from manyheads.corpora.adverbials import NUMERALS
 from manyheads.corpora.lexemes import Adverbial
 from manyheads.corpora.syntax_tree import (
     ADJECTIVE,
@@ -31,6 +30,7 @@ from manyheads.corpora.syntax_tree import (
     Tree,
     adverbial_tokens,
 )
+from manyheads.corpora.word_tables import NUMERALS
 
 _OBJECT = {"I": "me", "you": "you", "he": "him", "she": "her", "it": "it", "we": "us", "they": "them"}
 _OWNER = {"I": "my", "you": "your", "he": "his", "she": "her", "it": "its", "we": "our", "they": "their"}

@@ -1,7 +1,6 @@
 """`EventSampler`: draws clauses of events in every tense, with transitive, ditransitive and motion verbs."""
 
 from manyheads.corpora import lexicon
-from manyheads.corpora.adverbials import DURATIONS, FREQUENCIES, TIMES
 from manyheads.corpora.lexemes import Noun, Verb
 from manyheads.corpora.sampler import Sampler
 from manyheads.corpora.syntax_tree import Clause, Nominal
@@ -13,6 +12,7 @@ from manyheads.corpora.verbs import (
     OWNERLESS,
     TRANSITIVE,
 )
+from manyheads.corpora.word_tables import DURATIONS, FREQUENCIES, TIMES
 
 _LETTERS = ((0.34, "P"), (0.52, "G"), (0.69, "H"), (0.79, "F"), (0.87, "M"), (1.0, "W"))
 TENSE = {"P": "past", "D": "past", "G": "progressive", "H": "habit", "F": "future", "M": "modal", "W": "worn"}

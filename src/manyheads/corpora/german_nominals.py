@@ -1,6 +1,5 @@
 """German noun phrases: articles, adjective endings, pronouns, in three cases."""
 
-from manyheads.corpora.adverbials import NUMERALS
 from manyheads.corpora.lexemes import CASES
 from manyheads.corpora.syntax_tree import (
     ADJECTIVE,
@@ -14,6 +13,7 @@ from manyheads.corpora.syntax_tree import (
     Nominal,
     RenderedWord,
 )
+from manyheads.corpora.word_tables import NUMERALS
 
 _CASE = {name: place for place, name in enumerate(CASES)}
 # By gender (p: plural), in the order nominative, accusative, dative.

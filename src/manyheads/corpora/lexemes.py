@@ -1,23 +1,11 @@
-"""Dictionary entries: nouns, verbs, adjectives, names and adverbials, and the parsers of their tables.
+"""Dictionary entries: nouns, verbs, adjectives, names and adverbials, and their regular inflections."""
 
-The tables (`nouns`, `verbs`, `adjectives`, `adverbials`) are text for human readers. At import, the parsers turn each
-row into a frozen object and generate the regular inflections.
-"""
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 Phrase = tuple[tuple[str, tuple[int, ...]], ...]
 """The words of a fixed expression, each with the numbers of the parts of meaning that it expresses."""
 
 CASES = ("nominative", "accusative", "dative")
-
-
-def rows(table: str) -> Iterator[list[str]]:
-    """Yield the cells of each line of a table, without blank lines and `#` comments."""
-    for line in table.splitlines():
-        if line.strip() and not line.lstrip().startswith("#"):
-            yield [cell.strip() for cell in line.split("|")]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,32 +221,3 @@ def chinese_verb(text: str, passive: str) -> ChineseVerb:
     preposition, _, rest = text.rpartition("_")
     word, _, tail = rest.partition("¦")
     return ChineseVerb(word, tail, preposition, "" if passive == "-" else passive)
-
-
-def verb_table(table: str) -> tuple[Verb, ...]:
-    """Parse rows of: key | English | Chinese | German | subject > object | tenses | places | manners | 被-form."""
-    verbs = []
-    for key, en, zh, de, selection, tenses, places, manners, passive in rows(table):
-        subjects, _, objects = selection.partition(">")
-        verbs.append(
-            Verb(
-                key,
-                english_verb(en),
-                chinese_verb(zh, passive),
-                german_verb(de),
-                tuple(subjects.split()),
-                tuple(objects.split()),
-                tenses.replace(" ", ""),
-                tuple(places.replace("-", "").split()),
-                tuple(manners.replace("-", "").split()),
-            )
-        )
-    return tuple(verbs)
-
-
-def adverbial_table(table: str) -> tuple[Adverbial, ...]:
-    """Parse rows of: key | tags | English | Chinese | German."""
-    return tuple(
-        Adverbial(key, {"en": phrase(en), "zh": phrase(zh), "de": phrase(de)}, frozenset(tags.replace("-", "").split()))
-        for key, tags, en, zh, de in rows(table)
-    )

@@ -2,8 +2,12 @@
 
 from functools import cache
 
-from manyheads.corpora.adjectives import ALL_ADJECTIVES
-from manyheads.corpora.adverbials import (
+from manyheads.corpora.lexemes import Adjective, Adverbial, Noun, Verb
+from manyheads.corpora.verbs import ALL_VERBS, INTRANSITIVE, TRANSITIVE
+from manyheads.corpora.word_tables import (
+    ALL_ADJECTIVES,
+    ALL_NAMES,
+    ALL_NOUNS,
     DURATIONS,
     FREQUENCIES,
     GOALS,
@@ -13,9 +17,6 @@ from manyheads.corpora.adverbials import (
     SPOTS,
     TIMES,
 )
-from manyheads.corpora.lexemes import Adjective, Adverbial, Noun, Verb
-from manyheads.corpora.nouns import ALL_NAMES, ALL_NOUNS
-from manyheads.corpora.verbs import ALL_VERBS, INTRANSITIVE, TRANSITIVE
 
 PRONOUNS = ("I", "you", "he", "she", "we", "they", "it")
 FUNCTION_WORDS = (

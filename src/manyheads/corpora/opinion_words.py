@@ -1,50 +1,14 @@
-"""Additional nouns and adjectives for opinions; the columns are those of `nouns` and `adjectives`.
-
-They are separate tables, so that the translation corpus does not change.
-"""
+"""Additional nouns and adjectives for opinions, kept apart so that the translation corpus does not change."""
 
 from functools import cache
 
 from manyheads.corpora import lexicon
-from manyheads.corpora.adjectives import adjective_table
 from manyheads.corpora.lexemes import Adjective, Noun
-from manyheads.corpora.nouns import noun_table
+from manyheads.corpora.word_tables import adjective_table, noun_table
 
-VENUES = noun_table("""
-hotel            | 酒店 家     | das Hotel, Hotels                       | it  | inn comfortable pretty priced
-restaurant       | 餐厅 家     | das Restaurant, Restaurants             | it  | inn priced
-museum           | 博物馆 座   | das Museum, Museen                      | it  | shown pretty
-park             | 公园 个     | der Park, Parks                         | it  | outside pretty
-beach/beaches    | 海滩 个     | der Strand, Strände                     | it  | outside pretty
-city             | 城市 座     | die Stadt, Städte                       | it  | outside pretty priced
-concert          | 音乐会 场   | das Konzert, Konzerte                   | it  | tale
-play             | 话剧 部     | das Theaterstück, Theaterstücke         | it  | tale longish
-game             | 游戏 个     | das Spiel, Spiele                       | it  | tale asked
-lesson           | 课 节       | die Stunde, Stunden                     | it  | tale asked
-""")
+VENUES = noun_table("venue")
 
-ADJECTIVES = adjective_table("""
-bad            | bad worse                   | 糟糕的 糟糕      | schlecht schlechter   | tale inn               | -
-exciting       | exciting more_exciting      | 精彩的 精彩      | spannend spannender   | tale                   | +
-disappointing  | disappointing ~             | 令人失望的 令人失望 | enttäuschend ~     | tale inn               | -
-ugly           | ugly uglier                 | 难看的 难看      | hässlich hässlicher   | pretty clothing        | -
-fashionable    | fashionable ~               | 时髦的 时髦      | modisch modischer     | clothing               | +
-rude           | rude ruder                  | 粗鲁的 粗鲁      | grob grober           | person                 | -
-selfish        | selfish ~                   | 自私的 自私      | egoistisch ~          | person                 | -
-careless       | careless ~                  | 粗心的 粗心      | nachlässig ~          | person                 | -
-reliable       | reliable more_reliable      | 可靠的 可靠      | zuverlässig ~         | worker phone computer camera car bicycle | +
-slow           | slow slower                 | 慢 慢            | langsam langsamer     | phone computer waiter  | -
-fast           | fast faster                 | 快 快            | schnell schneller     | computer car bicycle   | +
-useful         | useful more_useful          | 有用的 有用      | nützlich nützlicher   | phone computer camera map umbrella | +
-loud           | loud louder                 | 吵闹的 吵        | laut lauter           | room inn city radio    | -
-quiet          | quiet quieter               | 安静的 安静      | ruhig ruhiger         | room inn outside       | +
-modern         | modern ~                    | 现代的 现代      | modern moderner       | inn room museum city   | +
-dusty          | dirty ~                     | 脏的 脏          | schmutzig ~           | inn room outside       | -
-tidy           | clean ~                     | 干净的 干净      | sauber ~              | inn outside            | +
-hard           | hard harder                 | 很硬的 硬        | hart härter           | bread bed sofa chair biscuit | -
-disgusting     | disgusting ~                | 难吃的 难吃      | eklig ~               | baked soup sausage cheese | -
-boring-place   | boring ~                    | 无聊的 无聊      | langweilig ~          | museum city            | -
-""")
+ADJECTIVES = adjective_table("opinion_adjectives")
 
 # Adjectives that are not clearly positive or negative.
 _AMBIGUOUS = frozenset({"small", "new", "old-thing", "fat", "rich", "poor", "strong", "shy", "serious", "strict"})

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from manyheads.corpora import lexicon
 from manyheads.corpora.lexemes import Noun, Verb
-from manyheads.corpora.nouns import ALL_NAMES
 from manyheads.corpora.syntax_tree import Clause, Nominal
+from manyheads.corpora.word_tables import ALL_NAMES
 
 T = TypeVar("T")
 

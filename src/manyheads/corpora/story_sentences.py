@@ -9,21 +9,13 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from manyheads.corpora import lexicon
-from manyheads.corpora.adverbials import DURATIONS, GOALS, PLACES, TIMES
 from manyheads.corpora.builtin import Sentence
-from manyheads.corpora.lexemes import Adverbial, Noun, adverbial_table
-from manyheads.corpora.nouns import ALL_NAMES
+from manyheads.corpora.lexemes import Adverbial, Noun
 from manyheads.corpora.sampler import Sampler
 from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
+from manyheads.corpora.word_tables import ALL_NAMES, DURATIONS, GOALS, PLACES, TIMES, adverbial_table
 
-LINKS = {
-    link.key: link
-    for link in adverbial_table("""
-then       | - | then            | 然后 | dann
-later      | - | later           | 后来 | später
-in-the-end | - | in/1 the/1 end/1 | 最后 | schließlich
-""")
-}
+LINKS = {link.key: link for link in adverbial_table("link")}
 _TIMES = ("yesterday", "this-morning", "last-night", "last-sunday", "last-friday", "two-days-ago")
 WHEN = {time.key: time for time in TIMES if time.key in _TIMES}
 NAMES = {name.key: name for name in ALL_NAMES}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from manyheads.text.tokenizer import BOS, EOS, PAD
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD
 
 _WINDOW = 1_000_000  # examples sorted by length at once; sorting more saves no padding and takes more memory
 

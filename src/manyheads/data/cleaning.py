@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from manyheads.data.hash_set import HashSet
 from manyheads.data.texts import R, chunks
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.settings import raise_faults, type_faults
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 KEPT = "kept"
 EMPTY = "empty"
@@ -63,7 +64,9 @@ class CleanSettings:
     def __post_init__(self) -> None:
         faults = type_faults(self, "clean.")
         if not faults and not (self.max_ratio == 0 or self.max_ratio >= 1):
-            faults.append(f"clean.max_ratio = {self.max_ratio} must be at least 1, or 0 for any ratio.")
+            faults.append(
+                _("clean.max_ratio = {max_ratio} must be at least 1, or 0 for any ratio.", max_ratio=self.max_ratio)
+            )
         raise_faults(faults)
 
 

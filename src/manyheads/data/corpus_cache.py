@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.storage import LOCK, locked, verify_manifest, write_manifest
 
 CACHE_VARIABLE = "MANYHEADS_CACHE"  # the environment variable with the path of the cache
@@ -45,9 +46,9 @@ class Cache:
         if not (self.folder / name).exists():
             return ""
         try:
-            verify_manifest(self.folder / name, DataError)
+            verify_manifest(self.folder / name, DataError, with_advice=False)  # a damaged entry is made again
         except DataError as error:
-            return str(error).partition(" Copy the folder")[0]  # a cache entry is rebuilt instead
+            return str(error)
         return None
 
     @contextmanager
@@ -75,8 +76,13 @@ class Cache:
             (self.folder / LOCK).touch()
         except OSError as error:
             raise DataError(
-                f"{self.folder}: the cache cannot be written ({error.strerror}). "
-                f"Set the environment variable {CACHE_VARIABLE} to another folder."
+                _(
+                    "{folder}: the cache cannot be written ({reason}). Set the environment variable {variable} to "
+                    "another folder.",
+                    folder=self.folder,
+                    reason=error.strerror,
+                    variable=CACHE_VARIABLE,
+                )
             ) from None
         for path in self.folder.iterdir():
             with suppress(FileNotFoundError):  # another run has renamed or removed it

@@ -44,18 +44,18 @@ class HashSet:
         self._sorted: list[Hashes | _StoredArray] = []
 
     def __len__(self) -> int:
-        return sum(len(_values(one)) for one in self._sorted)
+        return sum(len(_values(block)) for block in self._sorted)
 
     def has(self, hashes: Hashes) -> NDArray[np.bool_]:
         """Return which of these numbers are in the set."""
         is_member = np.zeros(len(hashes), dtype=np.bool_)
-        for one in self._sorted:
-            members = _values(one)
+        for block in self._sorted:
+            members = _values(block)
             positions = np.searchsorted(members, hashes)
             positions[positions == len(members)] = 0
             is_member |= members[positions] == hashes
-            if isinstance(one, _StoredArray):
-                one.release()
+            if isinstance(block, _StoredArray):
+                block.release()
         return is_member
 
     def add(self, hashes: Hashes) -> NDArray[np.bool_]:
@@ -82,8 +82,8 @@ class HashSet:
         self._sorted.append(merged)
 
 
-def _values(one: Hashes | _StoredArray) -> Hashes:
-    return one.values if isinstance(one, _StoredArray) else one
+def _values(block: Hashes | _StoredArray) -> Hashes:
+    return block.values if isinstance(block, _StoredArray) else block
 
 
 def _merged(first: Hashes, second: Hashes) -> Iterator[Hashes]:

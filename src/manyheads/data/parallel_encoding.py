@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from manyheads.data.cleaning import EMPTY, KEPT
 from manyheads.data.texts import Texts
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 EncodeRows = Callable[[Sequence[Row]], Sequence[Sequence[Sequence[int]]]]  # returns, per column, the ids of each row
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from manyheads.data.cleaning import DUPLICATE, IN_TEST, LEAKED, Fields, TextSet
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 HELD_OUT = "held out for validation"
 NOTHING_TO_VALIDATE_ON = (

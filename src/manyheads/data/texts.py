@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from manyheads.data.ragged import Ragged, RaggedWriter
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 R = TypeVar("R", bound=Row)
 

@@ -111,7 +111,7 @@ class PhraseConstraint:
         """
         states = self._states(totals, generated)
         by_row = self._by_row(len(states))
-        required = [self._required(one, state, eos) for one, state in zip(by_row, states, strict=True)]
+        required = [self._required(automaton, state, eos) for automaton, state in zip(by_row, states, strict=True)]
         n_required = max(len(ids) for ids in required)
         padded = torch.tensor([[*ids, *[-1] * (n_required - len(ids))] for ids in required])
         padded = padded.to(totals.device, torch.long)
@@ -147,7 +147,7 @@ class PhraseConstraint:
 
     def _by_row(self, n_rows: int) -> list[Automaton]:
         """The automaton of each row."""
-        return [one for one in self.automata for _ in range(n_rows // len(self.automata))]
+        return [automaton for automaton in self.automata for _ in range(n_rows // len(self.automata))]
 
     @staticmethod
     def _required(automaton: Automaton, state: int | None, eos: int) -> list[int]:

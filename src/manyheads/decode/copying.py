@@ -22,7 +22,7 @@ _MAX_BEAM = 64
 
 def n_missing(ids: Sequence[int], source: Sequence[int], copied: Sequence[int]) -> int:
     """How many of the ids to copy are missing, compared with the source."""
-    return sum(max(0, source.count(one) - ids.count(one)) for one in copied)
+    return sum(max(0, source.count(token_id) - ids.count(token_id)) for token_id in copied)
 
 
 def n_extra(ids: Sequence[int], source: Sequence[int], copied: Sequence[int]) -> int:
@@ -32,7 +32,7 @@ def n_extra(ids: Sequence[int], source: Sequence[int], copied: Sequence[int]) ->
 
 def copying_beam(source: Sequence[int], copied: Sequence[int]) -> int:
     """The beam that the constrained search needs for a source."""
-    return min(_MAX_BEAM, _BEAMS_PER_COUNT * (1 + sum(source.count(one) for one in copied)))
+    return min(_MAX_BEAM, _BEAMS_PER_COUNT * (1 + sum(source.count(token_id) for token_id in copied)))
 
 
 @dataclass(frozen=True)

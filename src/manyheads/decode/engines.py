@@ -18,6 +18,7 @@ from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
 from manyheads.decode.torch_engine import TorchEngine, make_torch_engine
 from manyheads.errors import EngineError
+from manyheads.messages import _
 from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
 
@@ -98,11 +99,11 @@ class ModelSnapshot:
     def needs_torch(self) -> str:
         """What of this model only PyTorch can run; empty if nothing."""
         if any(attention.gate is not None for attention in self.attentions):
-            return "gated heads"
+            return _("gated heads")
         if not self.is_tracked:
-            return "weights made in inference mode, whose changes PyTorch does not count"
+            return _("weights made in inference mode, whose changes PyTorch does not count")
         hooked = any(module._forward_hooks or module._forward_pre_hooks for module in self.modules)
-        return "hooks" if hooked else ""
+        return _("hooks") if hooked else ""
 
 
 class EngineSelector:
@@ -123,7 +124,13 @@ class EngineSelector:
         is_silent: bool = False,
     ) -> None:
         if name != "auto" and name not in ENGINES:
-            raise EngineError(f'engine = "{name}" is not an engine. {did_you_mean(name, ["auto", *ENGINES])}')
+            raise EngineError(
+                _(
+                    'engine = "{name}" is not an engine. {hint}',
+                    name=name,
+                    hint=did_you_mean(name, ["auto", *ENGINES]),
+                )
+            )
         self.name, self.is_int8, self.shortlist, self.is_silent = name, is_int8, shortlist, is_silent
         self.used: str | None = None  # the engine of the latest call
         self.fallback: str | None = None  # why the latest call fell back to `torch`
@@ -156,14 +163,14 @@ class EngineSelector:
         for name in self._names(model):
             snapshot = self._current_snapshot(model, special_tokens)
             if reason := snapshot.needs_torch():
-                self._fall_back(f"The {name} engine cannot run a model with {reason}.")
+                self._fall_back(_("The {name} engine cannot run a model with {reason}.", name=name, reason=reason))
                 continue
             engine = self._build(name, model, special_tokens)
             if isinstance(engine, EngineError):
                 self._fall_back(str(engine))
                 continue
             if lacking := engine.unsupported(settings):
-                self._fall_back(f"The {name} engine does not support {lacking}.")
+                self._fall_back(_("The {name} engine does not support {lacking}.", name=name, lacking=lacking))
                 continue
             yield engine
 
@@ -177,7 +184,7 @@ class EngineSelector:
         snapshot = self._snapshot
         if snapshot is None or not snapshot.is_current(model, special_tokens):
             if any(not isinstance(engine, EngineError) for engine in self._built.values()):
-                logger.info("The model has changed: its weights are copied again.")
+                logger.info(_("The model has changed: its weights are copied again."))
             self._built.clear()
             snapshot = self._snapshot = ModelSnapshot(model, special_tokens)
         return snapshot
@@ -196,4 +203,4 @@ class EngineSelector:
         is_worth_a_line = self.name != "auto" or self._n_texts >= _MANY_TEXTS
         if is_worth_a_line and not self.is_silent and reason not in self._reported:
             self._reported.add(reason)
-            logger.warning("Engine: torch. %s", reason)
+            logger.warning("%s", _("Engine: torch. {reason}", reason=reason))

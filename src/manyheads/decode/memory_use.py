@@ -2,6 +2,7 @@
 
 from manyheads.decode.settings import DecodeSettings
 from manyheads.errors import EngineError
+from manyheads.messages import _
 from manyheads.model import ModelSettings
 from manyheads.model.size import machine_memory
 
@@ -21,8 +22,15 @@ def sentences_at_once(model: ModelSettings, settings: DecodeSettings, n_position
     if memory is not None and needed > memory:
         name, value = ("beam", settings.beam) if settings.method == "beam" else ("n_best", settings.n_best)
         raise EngineError(
-            f"decode.{name} = {value} with up to {n_positions:,} tokens needs about {needed / 1e9:,.0f} GB of memory; "
-            f"this machine has {memory / 1e9:,.0f} GB. Use a smaller decode.{name} or decode.max_new_tokens."
+            _(
+                "decode.{name} = {value} with up to {n_positions:,} tokens needs about {needed:,.0f} GB of memory; "
+                "this machine has {memory:,.0f} GB. Use a smaller decode.{name} or decode.max_new_tokens.",
+                name=name,
+                value=value,
+                n_positions=n_positions,
+                needed=needed / 1e9,
+                memory=memory / 1e9,
+            )
         )
     return max(1, _BUDGET // needed)
 

@@ -26,7 +26,7 @@ def is_looping(ids: Sequence[int], source: Sequence[int] = ()) -> bool:
 
 def loop_length(ids: Sequence[int]) -> int:
     """The number of ids of the longest run of a block that occurs at least four times in a row; 0 without one."""
-    if max(Counter(ids).values(), default=0) < _MIN_REPEATS:
+    if len(ids) - len(set(ids)) < _MIN_REPEATS - 1 or max(Counter(ids).values()) < _MIN_REPEATS:
         return 0
     array, longest = np.asarray(ids), 0
     for period in range(1, len(array) // _MIN_REPEATS + 1):

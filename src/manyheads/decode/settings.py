@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from manyheads.messages import Message, _
 from manyheads.settings import Range, Seed, raise_faults, type_faults
 
 DEFAULT_LENGTH_PENALTY = 0.6
 _EXTRA_TOKENS = 50  # Vaswani 2017, section 6.1: "maximum output length during inference to input length + 50"
-_USE_GREEDY = 'For deterministic output, use decode.method = "greedy".'
+_USE_GREEDY = Message('For deterministic output, use decode.method = "greedy".')
 
 
 @dataclass(frozen=True)
@@ -69,14 +70,20 @@ class DecodeSettings:
     def _faults(self) -> list[str]:
         faults = []
         if "" in self.stop:
-            faults.append('decode.stop contains an empty text. Use a text such as stop = ["\\n\\n"].')
+            faults.append(_('decode.stop contains an empty text. Use a text such as stop = ["\\n\\n"].'))
         if self.method == "beam" and self.n_best > self.beam:
             faults.append(
-                f"decode.n_best = {self.n_best} is more than decode.beam = {self.beam}. Use a wider beam or a smaller "
-                "n_best."
+                _(
+                    "decode.n_best = {n_best} is more than decode.beam = {beam}. Use a wider beam or a smaller n_best.",
+                    n_best=self.n_best,
+                    beam=self.beam,
+                )
             )
         if self.method == "greedy" and self.n_best > 1:
             faults.append(
-                f'decode.n_best = {self.n_best}: decode.method = "greedy" finds one hypothesis. Use "beam" or "sample".'
+                _(
+                    'decode.n_best = {n_best}: decode.method = "greedy" finds one hypothesis. Use "beam" or "sample".',
+                    n_best=self.n_best,
+                )
             )
         return faults

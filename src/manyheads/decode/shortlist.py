@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.errors import BundleError
+from manyheads.messages import _
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +32,21 @@ class Shortlist:
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[np.generic]]) -> "Shortlist":
         """Make a shortlist from the arrays that `arrays` returns."""
-        remedy = "Make it again with `manyheads shortlist`."
         try:
             chosen = {name: arrays[name] for name in ("always", "starts", "token_ids")}
         except KeyError as missing:
-            raise BundleError(f"The shortlist has no array {missing}. {remedy}") from None
+            raise BundleError(
+                _("The shortlist has no array {name}. Make it again with `manyheads shortlist`.", name=missing)
+            ) from None
         for name, array in chosen.items():
             if array.ndim != 1 or array.dtype.kind != "i":
-                raise BundleError(f"The array {name} of the shortlist is not a list of integers. {remedy}")
+                raise BundleError(
+                    _(
+                        "The array {name} of the shortlist is not a list of integers. Make it again with "
+                        "`manyheads shortlist`.",
+                        name=name,
+                    )
+                )
         always, starts, token_ids = chosen.values()
         return cls(always.astype(np.int32), starts.astype(np.int64), token_ids.astype(np.int32))
 
@@ -58,10 +66,16 @@ class Shortlist:
     def check_vocab_size(self, vocab_size: int) -> None:
         """Raise `BundleError` unless every index is valid for a vocabulary of this size: C code does not check them."""
         if len(self.starts) != vocab_size + 1:
-            raise BundleError(f"The shortlist is for {len(self.starts) - 1:,} tokens, the model has {vocab_size:,}.")
+            raise BundleError(
+                _(
+                    "The shortlist is for {n_tokens:,} tokens, the model has {vocab_size:,}.",
+                    n_tokens=len(self.starts) - 1,
+                    vocab_size=vocab_size,
+                )
+            )
         is_sorted = (
             self.starts[0] == 0 and self.starts[-1] == len(self.token_ids) and bool((np.diff(self.starts) >= 0).all())
         )
         all_ids = np.concatenate([self.always, self.token_ids])
         if not is_sorted or (all_ids.size and not 0 <= all_ids.min() <= all_ids.max() < vocab_size):
-            raise BundleError("The shortlist has indices out of range. Make it again with `manyheads shortlist`.")
+            raise BundleError(_("The shortlist has indices out of range. Make it again with `manyheads shortlist`."))

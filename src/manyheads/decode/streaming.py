@@ -9,6 +9,7 @@ from manyheads.decode.repetition import forbid_repeats
 from manyheads.decode.sampling import random_streams, sample_ids
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper, stepper_for
+from manyheads.messages import _
 from manyheads.model import Transformer, evaluating
 
 _KEPT = 0.75  # share of a full context that is kept; dropping less would recompute it more often
@@ -38,7 +39,7 @@ def stream(
     context after BOS, and older ids are dropped.
     """
     if settings.method == "beam":
-        raise ValueError("Beam search cannot be streamed: it revises earlier tokens. Use greedy or sample.")
+        raise ValueError(_("Beam search cannot be streamed: it revises earlier tokens. Use greedy or sample."))
     max_length = model.settings.max_length
     forbidden_ids = torch.tensor(sorted({*forbidden, bos}), device=model.device)
     generator = random_streams([number], settings)[0][sample]
@@ -46,7 +47,7 @@ def stream(
     stepper: Stepper | None = None
     newest = bos
     generated: list[int] = []
-    for _ in range(settings.max_length()):
+    for _step in range(settings.max_length()):
         if len(context) + 1 > max_length:
             context, stepper = context[-max(1, int(_KEPT * max_length) - 1) :], None
         with evaluating(model):

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from manyheads.data.cleaning import LENGTH_RATIO, CleanSettings, rejection_reason
 from manyheads.doctor.character_classes import SCRIPTS, character_flags, script_table
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.tasks.findings import MAX_EXAMPLES, excerpt
 from manyheads.tasks.task_doctor import MAX_ROWS, Source
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 N_TRIGRAMS = 1 << 16
 _CHUNK_SIZE = 10_000  # rows
@@ -60,7 +60,7 @@ class CorpusStats:
         return self.source.name
 
     @property
-    def noun(self) -> Bilingual:
+    def noun(self) -> Message:
         """What its rows are called."""
         return self.source.noun
 
@@ -72,10 +72,10 @@ class CorpusStats:
     def examples(self, indices: Iterable[int], side: int | None = None) -> tuple[str, ...]:
         """Return the first few of these rows with file and line: all sides, or one."""
         wanted = sorted({int(index) for index in islice(indices, MAX_EXAMPLES)})
-        found = dict(_pick(self.source.read(), wanted))
+        found = dict(_select(self.source.read(), wanted))
         sides = tuple(self.sides) if side is None else (side,)
         return tuple(
-            f"{self.source.location(index, sides[0])}: {' → '.join(excerpt(found[index][one]) for one in sides)}"
+            f"{self.source.location(index, sides[0])}: {' → '.join(excerpt(found[index][shown]) for shown in sides)}"
             for index in wanted
             if index in found
         )
@@ -188,7 +188,7 @@ def _is_within_number(codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     return is_within
 
 
-def _pick(rows: Iterable[Row], wanted: Sequence[int]) -> Iterator[tuple[int, Row]]:
+def _select(rows: Iterable[Row], wanted: Sequence[int]) -> Iterator[tuple[int, Row]]:
     """Yield the wanted rows by index, reading no further than the last."""
     if not wanted:
         return

@@ -21,7 +21,7 @@ from manyheads.doctor.character_classes import (
     ZERO_WIDTH,
 )
 from manyheads.doctor.corpus_stats import CorpusStats
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, Verdict, share, verdict_of
 
 _LONG_LINE = 2000  # bytes
@@ -30,58 +30,53 @@ _SHORT = 30  # bytes of a pair; the length ratio of very short texts is meaningl
 _USES_JOINERS = ("Arabic", "Hebrew", "Devanagari", "Thai", "other")
 
 
-def check_readable(stats: CorpusStats) -> Finding:
+def check_complete(stats: CorpusStats) -> Finding:
     """Check that the set can be read to its end and is not empty."""
     check = "readable"
     if stats.read_error:
         return Finding(
             check, "bad", f"{stats.name}: {stats.read_error}", (),
-            pick(
-                "Fix the file and run doctor again; the checks below cover only the lines before it.",
-                "请修复文件后重新运行 doctor；下面的检查只覆盖出错之前的行。",
-            ),
+            _("Fix the file and run doctor again; the checks below cover only the lines before it."),
         )  # fmt: skip
     if not len(stats):
         return Finding(
             check,
             "bad",
-            pick(f"{stats.name}: there are no {stats.noun.en} in it.", f"{stats.name}：没有任何内容。"),
+            _("{name}: there are no {rows} in it.", name=stats.name, rows=stats.noun),
             (),
-            pick("Give a file with text.", "请提供有内容的文件。"),
+            _("Give a file with text."),
         )
-    files = " + ".join(stats.source.files) or pick("the built-in corpus", "内置语料")
+    files = " + ".join(stats.source.files) or _("the built-in corpus")
     part = (
-        pick(
-            f"the first {len(stats):,} {stats.noun.en} were checked, there are more",
-            f"只检查了前 {len(stats):,} {stats.noun.zh}",
-        )
+        _("the first {n_rows:,} {rows} were checked, there are more", n_rows=len(stats), rows=stats.noun)
         if stats.is_truncated
-        else pick(f"{len(stats):,} {stats.noun.en}", f"{len(stats):,} {stats.noun.zh}")
+        else _("{n_rows:,} {rows}", n_rows=len(stats), rows=stats.noun)
     )
-    return Finding(check, "good", pick(f"{stats.name}: {files}, {part}.", f"{stats.name}：{files}，{part}。"))
+    return Finding(check, "good", _("{name}: {files}, {part}.", name=stats.name, files=files, part=part))
 
 
 def check_blank(stats: CorpusStats) -> Finding:
     """Count rows with an empty text."""
-    one = stats.is_blank.any(axis=1)
-    both, counted = int(stats.is_blank.all(axis=1).sum()), share(int(one.sum()), len(stats))
+    is_any = stats.is_blank.any(axis=1)
+    count, n_both = int(is_any.sum()), int(stats.is_blank.all(axis=1).sum())
+    counted = share(count, len(stats))
     if len(stats.sides) == 2:
-        message = pick(
-            f"{stats.name}: {counted} pairs have a blank side ({both:,} on both).",
-            f"{stats.name}：{counted} 个句对有一侧为空（其中 {both:,} 个两侧都为空）。",
+        message = _(
+            "{name}: {counted} pairs have a blank side ({n_both:,} on both).",
+            name=stats.name,
+            counted=counted,
+            n_both=n_both,
         )
-        fix = pick("If many lines have no counterpart, align the files again.", "若大量行缺少译文，请重新对齐文件。")
+        fix = _("If many lines have no counterpart, align the files again.")
     else:
-        message = pick(
-            f"{stats.name}: {counted} {stats.noun.en} are blank.", f"{stats.name}：{counted} {stats.noun.zh}为空。"
-        )
-        fix = pick("Fill them in, or remove their rows.", "请补全，或删除这些行。")
+        message = _("{name}: {counted} {rows} are blank.", name=stats.name, counted=counted, rows=stats.noun)
+        fix = _("Fill them in, or remove their rows.")
     return Finding(
         "blank lines",
-        verdict_of(int(one.sum()), len(stats), warn=0.0, fail=0.2),
-        message + _dropped_note(int(one.sum()), is_dropped=stats.name == "train"),
-        stats.examples(np.flatnonzero(one)),
-        fix if one.any() else "",
+        verdict_of(count, len(stats), warn=0.0, fail=0.2),
+        message + _dropped_note(count, is_dropped=stats.name == "train"),
+        stats.examples(np.flatnonzero(is_any)),
+        fix if count else "",
     )
 
 
@@ -94,27 +89,25 @@ def check_duplicates(stats: CorpusStats, clean: CleanSettings, n_dropped: int | 
     return Finding(
         "duplicates",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} repeat an earlier one.",
-            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}与前面的重复。",
+        _(
+            "{name}: {counted} {rows} repeat an earlier one.",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            rows=stats.noun,
         )
         + (
             _dropped_note(count, is_dropped=clean.drop_duplicates)
             if n_dropped is None
-            else pick(f" Training drops {n_dropped:,} as duplicates.", f"训练时作为重复去掉 {n_dropped:,}。")
+            else _(" Training drops {n_dropped:,} as duplicates.", n_dropped=n_dropped)
         ),
         stats.examples(np.flatnonzero(again)),
         ""
         if verdict == "good"
-        else pick(
-            f"Training drops them. If you expected more different {stats.noun.en}, check how the file was made.",
-            "训练时会自动去重。若不应有这么多重复，请检查文件的来源。",
+        else _(
+            "Training drops them. If you expected more different {rows}, check how the file was made.", rows=stats.noun
         )
         if clean.drop_duplicates
-        else pick(
-            "Remove duplicates (for instance with sort -u), or the model memorizes a few texts.",
-            "请去除重复的行（例如用 sort -u），否则模型会死记少数文本。",
-        ),
+        else _("Remove duplicates (for instance with sort -u), or the model memorizes a few texts."),
     )
 
 
@@ -134,17 +127,17 @@ def check_many_targets(stats: CorpusStats) -> Finding:
     return Finding(
         "one source, many targets",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} pairs share their source with another translation"
-            f" (at most {most}).",
-            f"{stats.name}：{share(count, len(stats))} 个句对的原文另有其他译文（最多 {most} 种）。",
+        _(
+            "{name}: {counted} pairs share their source with another translation (at most {most}).",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            most=most,
         ),
         stats.examples(worst) if verdict != "good" else (),
         ""
         if verdict == "good"
-        else pick(
-            "Several good translations are fine. If they contradict each other, or a column is wrong, keep the best.",
-            "一句多译没有问题；若译文互相矛盾或列选错了，请只保留最好的译文。",
+        else _(
+            "Several good translations are fine. If they contradict each other, or a column is wrong, keep the best."
         ),
     )
 
@@ -162,24 +155,26 @@ def check_leakage(train: CorpusStats, held: CorpusStats, clean: CleanSettings) -
         "leakage",
         verdict,
         _leakage_message(train, held, known)
-        + pick(
-            f" That is {share(n_lost, len(train))} training {train.noun.en}." if count else "",
-            f"涉及训练集 {share(n_lost, len(train))} {train.noun.zh}。" if count else "",
+        + (
+            _(" That is {counted} training {rows}.", counted=share(n_lost, len(train)), rows=train.noun)
+            if count
+            else ""
         )
         + _dropped_note(count, is_dropped=clean.drop_leaked),
         held.examples(np.flatnonzero(is_known)),
         ""
         if verdict == "good"
-        else pick(
-            f"Training drops them, so scores are not affected. If {n_lost:,} training {train.noun.en} are too many to"
-            f" lose, remove these texts from {held.name} instead.",
-            f"训练时会自动剔除，不影响得分；若损失 {n_lost:,} {train.noun.zh}太多，请改从 {held.name} 中删除。",
+        else _(
+            "Training drops them, so scores are not affected. If {n_lost:,} training {rows} are too many to lose, "
+            "remove these texts from {held_out} instead.",
+            n_lost=n_lost,
+            rows=train.noun,
+            held_out=held.name,
         )
         if clean.drop_leaked
-        else pick(
-            "Remove them from the training files, or set clean.drop_leaked = true: a score on texts seen in"
-            " training is too high.",
-            "请从训练集中删除这些文本，或设 clean.drop_leaked = true，否则得分虚高。",
+        else _(
+            "Remove them from the training files, or set clean.drop_leaked = true: a score on texts seen in "
+            "training is too high."
         ),
     )
 
@@ -193,23 +188,26 @@ def check_validation_leakage(valid: CorpusStats, test: CorpusStats) -> Finding:
     return Finding(
         "leakage",
         verdict,
-        pick(
-            f"{share(count, len(valid))} {valid.noun.en} of {valid.name} have a text of {test.name}, ignoring case and"
-            " spacing.",
-            f"{valid.name} 的 {share(count, len(valid))} {valid.noun.zh}含有 {test.name} 中的文本，不计大小写和空格。",
+        _(
+            "{counted} {rows} of {valid} have a text of {test}, ignoring case and spacing.",
+            counted=share(count, len(valid)),
+            rows=valid.noun,
+            valid=valid.name,
+            test=test.name,
         )
-        + pick(" Validation drops them." if count else "", "验证时会自动去掉。" if count else ""),
+        + (_(" Validation drops them.") if count else ""),
         valid.examples(np.flatnonzero(is_known)),
         ""
         if verdict == "good"
-        else pick(
-            f"Nothing would be left to validate on: leave out {test.name}, or give two sets without common texts.",
-            f"这样就没有可用于验证的数据：请去掉 {test.name}，或提供互不重复的两个集合。",
+        else _(
+            "Nothing would be left to validate on: leave out {test}, or give two sets without common texts.",
+            test=test.name,
         )
         if verdict == "bad"
-        else pick(
-            f"Scores of {test.name} are not affected. If too few are left to validate on, give another {valid.name}.",
-            f"不影响 {test.name} 的得分；若剩下的验证数据太少，请另换 {valid.name}。",
+        else _(
+            "Scores of {test} are not affected. If too few are left to validate on, give another {valid}.",
+            test=test.name,
+            valid=valid.name,
         ),
     )
 
@@ -217,17 +215,24 @@ def check_validation_leakage(valid: CorpusStats, test: CorpusStats) -> Finding:
 def _leakage_message(train: CorpusStats, held: CorpusStats, known: NDArray[np.bool_]) -> str:
     counted = share(int(known.any(axis=1).sum()), len(held))
     if len(train.sides) == 1:
-        return pick(
-            f"{counted} {held.noun.en} of {held.name} also occur in {train.name}, ignoring case and spacing.",
-            f"{held.name} 的 {counted} {held.noun.zh}也出现在 {train.name} 中，不计大小写和空格。",
+        return _(
+            "{counted} {rows} of {held_out} also occur in {train}, ignoring case and spacing.",
+            counted=counted,
+            rows=held.noun,
+            held_out=held.name,
+            train=train.name,
         )
     is_pair = known.all(axis=1) & np.isin(_combine(held.hashes), _combine(train.hashes))
     sources, targets, pairs = int(known[:, 0].sum()), int(known[:, 1].sum()), int(is_pair.sum())
-    return pick(
-        f"{counted} pairs of {held.name} have a side that also occurs in {train.name} (sources: {sources:,}, targets:"
-        f" {targets:,}, whole pairs: {pairs:,}), ignoring case and spacing.",
-        f"{held.name} 的 {counted} 个句对有一侧也出现在 {train.name} 中"
-        f"（原文 {sources:,}，译文 {targets:,}，整对 {pairs:,}），不计大小写和空格。",
+    return _(
+        "{counted} pairs of {held_out} have a side that also occurs in {train} (sources: {sources:,}, targets: "
+        "{targets:,}, whole pairs: {pairs:,}), ignoring case and spacing.",
+        counted=counted,
+        held_out=held.name,
+        train=train.name,
+        sources=sources,
+        targets=targets,
+        pairs=pairs,
     )
 
 
@@ -243,20 +248,17 @@ def check_ratio(stats: CorpusStats) -> Finding:
     return Finding(
         "length ratio",
         verdict,
-        pick(
-            f"{stats.name}: a target usually has {usual:.2f} times the bytes of its source; {share(count, len(stats))}"
-            f" pairs are {_RATIO:.0f} times off that."
-            + (f" Training drops {n_dropped:,} of them (clean.max_ratio)." if n_dropped else ""),
-            f"{stats.name}：译文的字节数通常是原文的 {usual:.2f} 倍；"
-            f"{share(count, len(stats))} 个句对偏离 {_RATIO:.0f} 倍以上。"
-            + (f"训练时会自动去掉 {n_dropped:,} 个（clean.max_ratio）。" if n_dropped else ""),
-        ),
+        _(
+            "{name}: a target usually has {usual:.2f} times the bytes of its source; {counted} pairs are "
+            "{ratio:.0f} times off that.",
+            name=stats.name,
+            usual=usual,
+            counted=share(count, len(stats)),
+            ratio=_RATIO,
+        )
+        + (_(" Training drops {n_dropped:,} of them (clean.max_ratio).", n_dropped=n_dropped) if n_dropped else ""),
         stats.examples(worst) if count else (),
-        ""
-        if verdict == "good"
-        else pick(
-            "Check the examples for missing or extra text and for misaligned lines.", "请检查漏译、多译或错位的句对。"
-        ),
+        "" if verdict == "good" else _("Check the examples for missing or extra text and for misaligned lines."),
     )
 
 
@@ -269,19 +271,18 @@ def check_long_lines(stats: CorpusStats) -> Finding:
     return Finding(
         "long lines",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} have a text of more than {_LONG_LINE:,} bytes;"
-            f" the longest line has {most:,}.",
-            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}的文本超过 {_LONG_LINE:,} 字节；"
-            f"最长的一行有 {most:,} 字节。",
+        _(
+            "{name}: {counted} {rows} have a text of more than {limit:,} bytes; the longest line has {most:,}.",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            rows=stats.noun,
+            limit=_LONG_LINE,
+            most=most,
         ),
         stats.examples(np.argsort(-longest)[:count]) if count else (),
         ""
         if verdict == "good"
-        else pick(
-            "Split them into sentences; training drops rows longer than model.max_length tokens.",
-            "请把它们拆成句子；超过 model.max_length 个词元的行不参与训练。",
-        ),
+        else _("Split them into sentences; training drops rows longer than model.max_length tokens."),
     )
 
 
@@ -303,22 +304,21 @@ def check_encoding(stats: CorpusStats, clean: CleanSettings) -> Finding:
     return Finding(
         "encoding",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} {stats.noun.en} contain garbled text (texts with U+FFFD:"
-            f" {int(is_lost.sum()):,}, with control characters: {int(is_control.sum()):,}, wrongly decoded:"
-            f" {int(stats.is_mojibake.sum()):,})."
-            + (" Training drops those with U+FFFD or NUL." if is_marked.any() and is_dropped else ""),
-            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}含乱码（含 U+FFFD 的 {int(is_lost.sum()):,}，"
-            f"含控制字符的 {int(is_control.sum()):,}，编码错误的 {int(stats.is_mojibake.sum()):,}）。"
-            + ("训练时会自动去掉含 U+FFFD 或 NUL 的。" if is_marked.any() and is_dropped else ""),
-        ),
+        _(
+            "{name}: {counted} {rows} contain garbled text (texts with U+FFFD: {n_lost:,}, with control characters: "
+            "{n_control:,}, wrongly decoded: {n_mojibake:,}).",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            rows=stats.noun,
+            n_lost=int(is_lost.sum()),
+            n_control=int(is_control.sum()),
+            n_mojibake=int(stats.is_mojibake.sum()),
+        )
+        + (_(" Training drops those with U+FFFD or NUL.") if is_marked.any() and is_dropped else ""),
         _side_examples(stats, is_any),
         ""
         if verdict == "good"
-        else pick(
-            "Export the file again with the right encoding, as UTF-8, or remove these lines.",
-            "请用正确的编码重新导出为 UTF-8，或删除这些行。",
-        ),
+        else _("Export the file again with the right encoding, as UTF-8, or remove these lines."),
     )
 
 
@@ -336,21 +336,22 @@ def check_invisible(stats: CorpusStats) -> Finding:
     return Finding(
         "invisible characters",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} {stats.noun.en}; texts with non-breaking or unusual spaces:"
-            f" {int(is_odd_space.sum()):,}, with zero-width characters: {int(is_hidden.sum()):,}, with a space at an"
-            f" end: {int(is_stray.sum()):,}.",
-            f"{stats.name}：{share(count, len(stats))} {stats.noun.zh}；含不换行空格等特殊空格的"
-            f" {int(is_odd_space.sum()):,}，含零宽字符的 {int(is_hidden.sum()):,}，"
-            f"首尾有空格的 {int(is_stray.sum()):,}。",
+        _(
+            "{name}: {counted} {rows}; texts with non-breaking or unusual spaces: {n_spaces:,}, with zero-width "
+            "characters: {n_hidden:,}, with a space at an end: {n_stray:,}.",
+            name=stats.name,
+            counted=share(count, len(stats)),
+            rows=stats.noun,
+            n_spaces=int(is_odd_space.sum()),
+            n_hidden=int(is_hidden.sum()),
+            n_stray=int(is_stray.sum()),
         ),
         tuple(line for kind in (is_odd_space, is_hidden, is_stray) for line in _side_examples(stats, kind, 1)),
         ""
         if verdict == "good"
-        else pick(
-            "Harmless in small numbers, but a word with and without them is two words to the model: replace them by"
-            " plain spaces and strip the lines.",
-            "少量无妨，但同一个词带不带这些字符对模型来说是两个词：请替换为普通空格，并去掉行首行尾空格。",
+        else _(
+            "Harmless in small numbers, but a word with and without them is two words to the model: replace "
+            "them by plain spaces and strip the lines."
         ),
     )
 
@@ -361,13 +362,14 @@ def check_full_width(stats: CorpusStats) -> Finding:
     counts = [int(_has_rarer_width(stats, side).sum()) for side in stats.sides]
     side = max(stats.sides, key=lambda side: (counts[side], side))
     verdict = verdict_of(counts[side], len(stats), warn=0.05)
-    where = pick("source", "原文") if side == 0 else pick("target", "译文")
-    lines = pick(f"lines of the {where} side", f"行（{where}一侧）") if len(counts) == 2 else pick("texts", "条文本")
+    where = _("source") if side == 0 else _("target")
+    lines = _("lines of the {where} side", where=where) if len(counts) == 2 else _("texts")
     counted = share(counts[side], len(stats))
-    message = pick(
-        f"{stats.name}: {counted} {lines} use the rarer width of punctuation or letters"
-        " (，？ against ,? or Ａ against A).",
-        f"{stats.name}：{counted} {lines}使用了较少见的标点或字母宽度（，？与 ,?，或 Ａ与 A）。",
+    message = _(
+        "{name}: {counted} {lines} use the rarer width of punctuation or letters (，？ against ,? or Ａ against A).",
+        name=stats.name,
+        counted=counted,
+        lines=lines,
     )
     if verdict == "good":
         return Finding(check, verdict, message)
@@ -376,10 +378,7 @@ def check_full_width(stats: CorpusStats) -> Finding:
         verdict,
         message,
         stats.examples(np.flatnonzero(_has_rarer_width(stats, side)), side),
-        pick(
-            "Use one width throughout: a sign in two widths is two signs to the model.",
-            "请统一全角与半角标点：同一标点的两种宽度对模型来说是两个符号。",
-        ),
+        _("Use one width throughout: a sign in two widths is two signs to the model."),
     )
 
 
@@ -399,7 +398,7 @@ def main_script(stats: CorpusStats, side: int) -> int:
 
 
 def _dropped_note(count: int, *, is_dropped: bool) -> str:
-    return pick(" Training drops them.", "训练时会自动去掉。") if count and is_dropped else ""
+    return _(" Training drops them.") if count and is_dropped else ""
 
 
 def _usual_ratio(stats: CorpusStats) -> float:

@@ -19,7 +19,7 @@ from manyheads.doctor.misalignment import check_alignment
 from manyheads.doctor.model_checks import check_bundle, check_model, load_snapshot
 from manyheads.doctor.run_log import read_log
 from manyheads.errors import DataError, RecipeError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.metrics import rows_name
 from manyheads.model import Transformer
 from manyheads.model.weights import count_parameters
@@ -28,11 +28,12 @@ from manyheads.run.preparation import PreparedData, prepare
 from manyheads.storage import MANIFEST
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, describe_sizes, merge_good
 from manyheads.tasks.task_doctor import Source
-from manyheads.text.readers import Row
+from manyheads.text.reading.formats import format_of, is_table
+from manyheads.text.reading.readers import Row
 
 Kind = Literal["recipe", "run", "bundle"]
 
-_DATA_SUFFIXES = {".csv", ".tsv", ".jsonl", ".parquet", ".txt", ".conll", ".gz", ".zst", ".xz", ".bz2"}
+_DATA_SUFFIXES = {".txt", ".conll", ".gz", ".zst", ".xz", ".bz2"}  # beside those of tables
 _MAX_PREPARED_BYTES = 100_000_000  # of training files; tokenizing more would take minutes
 _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 
@@ -40,18 +41,27 @@ _BUILTIN_ROWS = 20_000  # a part of the built-in corpus is enough
 def detect_kind(path: Path) -> Kind:
     """Return what a path is: a file is a recipe, a folder with a log a run, a folder with a manifest a bundle."""
     if path.is_file():
-        if path.suffix.lower() in _DATA_SUFFIXES:
-            raise DataError(f"{path} is data, not a recipe. Write a recipe for it first: manyheads init {path}")
+        if is_table(path) or path.suffix.lower() in _DATA_SUFFIXES:
+            raise DataError(
+                _("{path} is data, not a recipe. Write a recipe for it first: manyheads init {path}", path=path)
+            )
         return "recipe"
     if not path.is_dir():
-        raise DataError(f"{path}: there is no such file or folder. Give a recipe (.toml), a run's folder or a bundle.")
+        raise DataError(
+            _("{path}: there is no such file or folder. Give a recipe (.toml), a run's folder or a bundle.", path=path)
+        )
     if RunFolder(path).log_file.is_file():
         return "run"
     if (path / MANIFEST).is_file() or (path / "bundle.json").is_file():
         return "bundle"
     raise DataError(
-        f"{path} is neither a run (it has no {RunFolder(path).log_file.name}) nor a bundle (it has no {MANIFEST})."
-        " Give a recipe (.toml), a run's folder or a bundle."
+        _(
+            "{path} is neither a run (it has no {log}) nor a bundle (it has no {manifest}). Give a recipe "
+            "(.toml), a run's folder or a bundle.",
+            path=path,
+            log=RunFolder(path).log_file.name,
+            manifest=MANIFEST,
+        )
     )
 
 
@@ -70,10 +80,10 @@ def _examine_recipe(path: Path, *, quick: bool) -> Iterator[Finding]:
         recipe = read_recipe(path)
     except RecipeError as error:
         for fault in error.faults:
-            fix = pick("Fix the recipe; the data is checked after that.", "请先修正配方，之后才能检查数据。")
+            fix = _("Fix the recipe; the data is checked after that.")
             yield Finding("recipe", "bad", fault, (), fix)
         return
-    yield Finding("recipe", "good", pick(f"{path.name} is valid.", f"{path.name} 有效。"))
+    yield Finding("recipe", "good", _("{name} is valid.", name=path.name))
     yield training_checks.check_warmup(recipe.train)
     all_stats = [collect_stats(source, clean_settings(recipe)) for source in data_sources(recipe)]
     is_whole = all(len(stats) and not stats.read_error for stats in all_stats)
@@ -113,7 +123,7 @@ def _check_prepared(recipe: Recipe) -> Iterator[Finding]:
             lengths, n_too_long = data.encoded.lengths.max(axis=1), data.counts.get(TOO_LONG, 0)
             yield from task.doctor.check_lengths(lengths, n_too_long, model, recipe.task)
     except DataError as error:
-        yield Finding("rows", "bad", str(error), (), pick("Give more or other text.", "请提供更多或其他文本。"))
+        yield Finding("rows", "bad", str(error), (), _("Give more or other text."))
 
 
 def _prepare(recipe: Recipe, folder: RunFolder) -> PreparedData:
@@ -130,7 +140,7 @@ def _prepare(recipe: Recipe, folder: RunFolder) -> PreparedData:
 
 def _rows_finding(recipe: Recipe, counts: Mapping[str, int]) -> Finding:
     dropped = {reason: count for reason, count in counts.items() if reason != KEPT}
-    return Finding("rows", "good", f"{rows_name(recipe.task_class.noun, counts[KEPT], dropped)}{pick('.', '。')}")
+    return Finding("rows", "good", _("{rows}.", rows=rows_name(recipe.task_class.noun, counts[KEPT], dropped)))
 
 
 def check_data(
@@ -139,7 +149,7 @@ def check_data(
     """Run all data checks on a recipe's sets; the training set comes first, `counts` are of its rows by reason."""
     train, *held = all_stats
     part, clean = recipe.task_class.doctor, clean_settings(recipe)
-    yield from [data_checks.check_readable(stats) for stats in all_stats]
+    yield from [data_checks.check_complete(stats) for stats in all_stats]
     yield from _check_faulty_lines(recipe)
     there = [stats for stats in all_stats if len(stats)]
     if not len(train):
@@ -194,11 +204,11 @@ def _check_faulty_lines(recipe: Recipe) -> Iterator[Finding]:
     except DataError:
         return  # reported as unreadable
     if n_faults:
-        message = pick(
-            f"train: {n_faults:,} lines or tags are not valid; training skips or repairs them if they are few.",
-            f"train：{n_faults:,} 处行或标注无效；数量很少时，训练会跳过或修复。",
+        message = _(
+            "train: {n_faults:,} lines or tags are not valid; training skips or repairs them if they are few.",
+            n_faults=n_faults,
         )
-        yield Finding("faulty lines", "warning", message, tuple(examples), pick("Correct them.", "请更正。"))
+        yield Finding("faulty lines", "warning", message, tuple(examples), _("Correct them."))
 
 
 def data_sources(recipe: Recipe) -> list[Source]:
@@ -242,11 +252,9 @@ def _short_names(corpus: Corpus, files: Sequence[str]) -> tuple[str, ...]:
 
 
 def _has_header(files: tuple[str, ...], columns: Mapping[str, str]) -> bool:
-    """Return whether the first line names the columns; in CSV it does unless the columns are given by number."""
-    suffixes = {suffix.lower() for suffix in Path(files[0]).suffixes[-2:]}
-    is_table = ".csv" in suffixes or (".tsv" in suffixes and bool(columns))
-    are_numbers = bool(columns) and all(column.isdecimal() for column in columns.values())
-    return len(files) == 1 and is_table and not are_numbers
+    """Return whether the first line names the columns."""
+    table = format_of(Path(files[0]))
+    return len(files) == 1 and table is not None and table.has_header(columns)
 
 
 def clean_settings(recipe: Recipe) -> CleanSettings:

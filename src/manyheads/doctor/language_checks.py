@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from manyheads.doctor.character_classes import SCRIPTS, script_of_language
 from manyheads.doctor.corpus_stats import CorpusStats, leading_code_points, trigram_ids
 from manyheads.doctor.data_checks import main_script
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.findings import Finding, share, verdict_of
 
 _FEW_LETTERS = 8  # fewer cannot identify a language
@@ -24,10 +24,9 @@ _CHUNK_SIZE = 10_000
 
 
 def _swap_advice() -> str:
-    return pick(
-        "Exchange the two sides of these lines, or remove them; if it is the whole file, exchange the files (or"
-        " columns) in the recipe.",
-        "请交换这些行的原文与译文，或将其删除；若整个文件都反了，请在配方中交换两个文件（或列）。",
+    return _(
+        "Exchange the two sides of these lines, or remove them; if it is the whole file, exchange the files "
+        "(or columns) in the recipe."
     )
 
 
@@ -36,9 +35,11 @@ def check_declared_languages(stats: CorpusStats, languages: tuple[str, str]) -> 
     check = "languages as declared"
     scripts = [SCRIPTS[main_script(stats, side)] for side in (0, 1)]
     expected = [script_of_language(code) for code in languages]
-    seen = pick(
-        f"{stats.name}: the source is written in {scripts[0]}, the target in {scripts[1]}",
-        f"{stats.name}：原文为 {scripts[0]} 文字，译文为 {scripts[1]} 文字",
+    seen = _(
+        "{name}: the source is written in {source}, the target in {target}",
+        name=stats.name,
+        source=scripts[0],
+        target=scripts[1],
     )
     named = [_language_in(name, languages) for name in stats.source.files]
     is_named_wrong = len(named) == 2 and all(languages) and named == [languages[1], languages[0]]
@@ -49,13 +50,10 @@ def check_declared_languages(stats: CorpusStats, languages: tuple[str, str]) -> 
     ]
     if misfit or is_named_wrong:
         names = " + ".join(stats.source.files)
-        declared = pick(
-            f"; the recipe has {languages[0]} → {languages[1]}"
-            + (f", the files are {names}." if is_named_wrong else "."),
-            f"；配方写的是 {languages[0]} → {languages[1]}" + (f"，文件为 {names}。" if is_named_wrong else "。"),
-        )
-        return Finding(check, "bad", seen + declared, stats.examples(range(1)), _swap_advice())
-    return Finding(check, "good", seen + pick(".", "。"))
+        seen += _("; the recipe has {source} → {target}", source=languages[0], target=languages[1])
+        seen += _(", the files are {names}.", names=names) if is_named_wrong else _(".")
+        return Finding(check, "bad", seen, stats.examples(range(1)), _swap_advice())
+    return Finding(check, "good", seen + _("."))
 
 
 def check_untranslated(stats: CorpusStats) -> Finding:
@@ -66,16 +64,13 @@ def check_untranslated(stats: CorpusStats) -> Finding:
     return Finding(
         "untranslated",
         verdict,
-        pick(
-            f"{stats.name}: {share(count, len(stats))} targets are the same as their source.",
-            f"{stats.name}：{share(count, len(stats))} 个译文与原文相同。",
+        _(
+            "{name}: {counted} targets are the same as their source.",
+            name=stats.name,
+            counted=share(count, len(stats)),
         ),
         stats.examples(np.flatnonzero(is_same)),
-        ""
-        if verdict == "good"
-        else pick(
-            "Remove them: the model learns to copy instead of translating.", "请删除未翻译的句对，否则模型会学着照抄。"
-        ),
+        "" if verdict == "good" else _("Remove them: the model learns to copy instead of translating."),
     )
 
 
@@ -85,41 +80,37 @@ def check_mixed_languages(stats: CorpusStats, train: CorpusStats) -> Finding:
     if not len(stats) or 0 in scripts:
         return _too_little_text(stats)
     if scripts[0] != scripts[1]:
-        is_swapped, is_odd, how = *_by_script(stats, scripts), pick("by script", "按文字判断")
+        is_swapped, is_odd, method = *_by_script(stats, scripts), _("by script")
     elif len(train) >= _MIN_PAIRS and len(stats):
-        is_swapped, is_odd, how = *_by_trigrams(stats, train), pick("by letter trigrams", "按字母三元组判断")
+        is_swapped, is_odd, method = *_by_trigrams(stats, train), _("by letter trigrams")
     else:
         return _too_little_text(stats)
-    swapped, odd = int(is_swapped.sum()), int(is_odd.sum())
+    n_swapped, n_odd = int(is_swapped.sum()), int(is_odd.sum())
     # Beyond half of all lines, the file itself is the other way round.
     verdict = max(
-        verdict_of(swapped, len(stats), warn=0.001, fail=0.01),
-        verdict_of(odd, len(stats), warn=0.01, fail=0.1),
+        verdict_of(n_swapped, len(stats), warn=0.001, fail=0.01),
+        verdict_of(n_odd, len(stats), warn=0.01, fail=0.1),
         key=("good", "warning", "bad").index,
     )
-    first = np.flatnonzero(is_swapped) if swapped else np.flatnonzero(is_odd)
+    first = np.flatnonzero(is_swapped) if n_swapped else np.flatnonzero(is_odd)
     return Finding(
         "language mix-ups",
         verdict,
-        pick(
-            f"{stats.name}: {share(swapped, len(stats))} pairs have their sides exchanged, {odd:,} more have a side in"
-            f" the wrong language ({how}).",
-            f"{stats.name}：{share(swapped, len(stats))} 个句对的原文与译文颠倒，"
-            f"另有 {odd:,} 个句对的一侧语言不符（{how}）。",
+        _(
+            "{name}: {counted} pairs have their sides exchanged, {n_odd:,} more have a side in the wrong language "
+            "({method}).",
+            name=stats.name,
+            counted=share(n_swapped, len(stats)),
+            n_odd=n_odd,
+            method=method,
         ),
         stats.examples(first),
-        ""
-        if verdict == "good"
-        else _swap_advice()
-        if swapped
-        else pick("Remove these pairs.", "请删除这些语言不符的句对。"),
+        "" if verdict == "good" else _swap_advice() if n_swapped else _("Remove these pairs."),
     )
 
 
 def _too_little_text(stats: CorpusStats) -> Finding:
-    message = pick(
-        f"{stats.name}: too little text to identify the languages.", f"{stats.name}：文本太少，无法判断语言。"
-    )
+    message = _("{name}: too little text to identify the languages.", name=stats.name)
     return Finding("language mix-ups", "good", message)
 
 

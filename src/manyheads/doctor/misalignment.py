@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.doctor.corpus_stats import CorpusStats
-from manyheads.language import pick
+from manyheads.messages import _, _n
 from manyheads.tasks.findings import Finding, share
 
 _WINDOW = 100  # pairs
@@ -44,45 +44,48 @@ def check_alignment(stats: CorpusStats) -> Finding:
             "bad",
             _misalignment_message(stats, first, count),
             stats.examples([first.start + n for n in (20, 21, 22)]),
-            pick(
-                f"Near that line, a line is {'extra' if first.offset > 0 else 'missing'} in the target (or"
-                f" {'missing' if first.offset > 0 else 'extra'} in the source). Fix it, and the rest is aligned again.",
-                f"请在该行附近查找译文中{'多出' if first.offset > 0 else '缺失'}（或原文中"
-                f"{'缺失' if first.offset > 0 else '多出'}）的一行，改正后其余各行即可对上。",
+            _(
+                "Near that line, a line is extra in the target (or missing in the source). Fix it, and the rest is "
+                "aligned again."
+            )
+            if first.offset > 0
+            else _(
+                "Near that line, a line is missing in the target (or extra in the source). Fix it, and the rest is "
+                "aligned again."
             ),
         )
     if len(stats) < _MIN_PAIRS:
-        message = pick(
-            f"{stats.name}: {len(stats):,} pairs are too few to be sure; no misalignment found.",
-            f"{stats.name}：只有 {len(stats):,} 个句对，难以确定；未发现错位。",
+        message = _(
+            "{name}: {n_pairs:,} pairs are too few to be sure; no misalignment found.",
+            name=stats.name,
+            n_pairs=len(stats),
         )
         return Finding(check, "good", message)
     if correlation < _UNRELATED and lengths.std(axis=0).min() <= 0.2:
-        message = pick(
-            f"{stats.name}: all lines have about the same length, so this cannot be checked; no misalignment found.",
-            f"{stats.name}：各行长度相近，无法判断；未发现错位。",
+        message = _(
+            "{name}: all lines have about the same length, so this cannot be checked; no misalignment found.",
+            name=stats.name,
         )
         return Finding(check, "good", message)
     if correlation < _UNRELATED:
         return Finding(
             check,
             "bad" if correlation < _UNRELATED / 2 else "warning",
-            pick(
-                f"{stats.name}: the lengths of source and target are unrelated (correlation {correlation:.2f}).",
-                f"{stats.name}：原文与译文的长度不相关（相关系数 {correlation:.2f}）。",
+            _(
+                "{name}: the lengths of source and target are unrelated (correlation {correlation:.2f}).",
+                name=stats.name,
+                correlation=correlation,
             ),
             stats.examples(range(3)),
-            pick(
-                "Check that line n of one file translates line n of the other: one of them may be sorted or shuffled.",
-                "请检查两个文件的行是否一一对应：其中一个可能被排序或打乱。",
-            ),
+            _("Check that line n of one file translates line n of the other: one of them may be sorted or shuffled."),
         )
     return Finding(
         check,
         "good",
-        pick(
-            f"{stats.name}: source and target lengths correlate ({correlation:.2f}); no misalignment found.",
-            f"{stats.name}：原文与译文的长度相关（{correlation:.2f}）；未发现错位。",
+        _(
+            "{name}: source and target lengths correlate ({correlation:.2f}); no misalignment found.",
+            name=stats.name,
+            correlation=correlation,
         ),
     )
 
@@ -90,11 +93,18 @@ def check_alignment(stats: CorpusStats) -> Finding:
 def _misalignment_message(stats: CorpusStats, first: Misalignment, count: int) -> str:
     start, end = first.start + stats.source.first_line, first.end - 1 + stats.source.first_line
     lines = abs(first.offset)
-    return pick(
-        f"{stats.name}: from about line {start:,} to {end:,} the target is {lines} line{'s' * (lines > 1)}"
-        f" too {'late' if first.offset > 0 else 'early'}; {share(count, len(stats))} pairs are misaligned.",
-        f"{stats.name}：大约从第 {start:,} 行到第 {end:,} 行，译文{'晚' if first.offset > 0 else '早'}了 {lines} 行；"
-        f"{share(count, len(stats))} 个句对错位。",
+    offset = (
+        _n("1 line too late", "{n} lines too late", lines)
+        if first.offset > 0
+        else _n("1 line too early", "{n} lines too early", lines)
+    )
+    return _(
+        "{name}: from about line {start:,} to {end:,} the target is {offset}; {counted} pairs are misaligned.",
+        name=stats.name,
+        start=start,
+        end=end,
+        offset=offset,
+        counted=share(count, len(stats)),
     )
 
 

@@ -12,17 +12,16 @@ from torch import Tensor
 from manyheads import corpora
 from manyheads.bundle import Bundle, load
 from manyheads.errors import BundleError, CheckpointError, DataError, ManyheadsError, RecipeError
-from manyheads.language import pick
+from manyheads.messages import _, _n
 from manyheads.model import Transformer, evaluating
 from manyheads.model.weights import count_parameters, load_weights, weights_of
 from manyheads.run import Corpus, Recipe, RunFolder
 from manyheads.settings import to_table
 from manyheads.storage import verify_manifest
-from manyheads.tasks import HasReferences, Task
+from manyheads.tasks import PairTask, Task
 from manyheads.tasks.findings import Finding, describe_sizes, share
-from manyheads.tasks.ngrams import sparse_tables
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 _ROWS = 30
 _CHARACTERS = 3000  # of a document
@@ -39,9 +38,9 @@ def load_bundle(folder: Path) -> tuple[Finding, Bundle | None]:
             "bad",
             str(error),
             (),
-            pick("Copy the bundle again, or train it again.", "模型包损坏：请重新复制或重新训练。"),
+            _("Copy the bundle again, or train it again."),
         ), None
-    message = pick("every file matches the manifest; ", "所有文件都与清单一致；")
+    message = _("every file matches the manifest; ")
     sizes = describe_sizes(count_parameters(bundle.task.module), bundle.task.tokenizer.vocab_size)
     return Finding("manifest", "good", message + sizes), bundle
 
@@ -53,7 +52,7 @@ def load_snapshot(run: Path) -> Bundle | None:
             verify_manifest(folder, CheckpointError)
             recipe = Recipe.from_table(RunFolder(run).read_recipe_table())
             tokenizer = Tokenizer.from_file(RunFolder(run).tokenizer_file)
-            if not issubclass(recipe.task_class, HasReferences):
+            if not issubclass(recipe.task_class, PairTask):
                 return None  # the labels of other tasks are stored in bundles only
             model = Transformer(replace(recipe.model, vocab_size=tokenizer.vocab_size)).eval()
             load_weights(model, load_file(folder / "weights.safetensors"), str(folder))
@@ -71,20 +70,17 @@ def check_finite_weights(weights: Mapping[str, Tensor]) -> Finding:
         return Finding(
             "finite weights",
             "good",
-            pick(f"all {len(weights)} tensors are finite.", f"全部 {len(weights)} 个张量都是有限值。"),
+            _("all {n_weights} tensors are finite.", n_weights=len(weights)),
         )
     return Finding(
         "finite weights",
         "bad",
-        pick(
-            f"{share(len(broken), len(weights))} tensors contain NaN or infinity.",
-            f"{share(len(broken), len(weights))} 个张量含 NaN 或无穷大。",
+        _("{counted} tensors contain NaN or infinity.", counted=share(len(broken), len(weights))),
+        tuple(
+            _("{name}: {count:,} of {total:,}", name=name, count=count, total=weights[name].numel())
+            for name, count in list(broken.items())[:3]
         ),
-        tuple(f"{name}: {count:,} of {weights[name].numel():,}" for name, count in list(broken.items())[:3]),
-        pick(
-            "Training diverged: train again with a lower train.learning_rate or a longer train.warmup.",
-            "训练发散：请降低 train.learning_rate 或加长 train.warmup 后重新训练。",
-        ),
+        _("Training diverged: train again with a lower train.learning_rate or a longer train.warmup."),
     )
 
 
@@ -103,20 +99,20 @@ def check_dead_rows(weights: Mapping[str, Tensor], sparse: Collection[str] = ())
     ]
     total, count = sum(len(value) for value in matrices.values()), sum(dead.values())
     examples = [
-        pick(
-            f"{name}: {number:,} of {len(matrices[name]):,} rows are zero",
-            f"{name}：{len(matrices[name]):,} 行中有 {number:,} 行为零",
+        _(
+            "{name}: {n_zero:,} of {n_rows:,} rows are zero",
+            name=name,
+            n_zero=n_zero,
+            n_rows=len(matrices[name]),
         )
-        for name, number in dead.items()
-        if number
+        for name, n_zero in dead.items()
+        if n_zero
     ]
-    examples += [f"{name}: {pick('all rows are the same', '所有行都相同')}" for name in alike]
-    message = pick(
-        f"{share(count, total)} rows of {len(matrices)} matrices are zero"
-        + (f"; {len(alike)} matrices repeat one row." if alike else "."),
-        f"{len(matrices)} 个矩阵的 {share(count, total)} 行为零"
-        + (f"；{len(alike)} 个矩阵各行相同。" if alike else "。"),
+    examples += [_("{name}: all rows are the same", name=name) for name in alike]
+    message = _(
+        "{counted} rows of {n_matrices} matrices are zero", counted=share(count, total), n_matrices=len(matrices)
     )
+    message += _n("; 1 matrix repeats one row.", "; {n} matrices repeat one row.", len(alike)) if alike else _(".")
     if count <= total // 1000 and not alike:
         return Finding("dead rows", "good", message)
     return Finding(
@@ -124,10 +120,7 @@ def check_dead_rows(weights: Mapping[str, Tensor], sparse: Collection[str] = ())
         "bad" if alike or count > total // 4 else "warning",
         message,
         tuple(examples[:3]),
-        pick(
-            "Parts of the model have not learned: lower train.weight_decay and train.learning_rate, and train again.",
-            "模型的一部分没有学到内容：请降低 train.weight_decay 和 train.learning_rate 后重新训练。",
-        ),
+        _("Parts of the model have not learned: lower train.weight_decay and train.learning_rate, and train again."),
     )
 
 
@@ -138,12 +131,9 @@ def check_answers(task: Task, rows: Sequence[Row]) -> Finding:
         return Finding(
             check,
             "warning",
-            pick(
-                "not checked: the test set of this bundle is not on this machine.",
-                "未检查：本机没有该模型包的测试集。",
-            ),
+            _("not checked: the test set of this bundle is not on this machine."),
             (),
-            pick("Try it yourself: manyheads predict BUNDLE FILE.", "请用 manyheads predict BUNDLE FILE 自行试用。"),
+            _("Try it yourself: manyheads predict BUNDLE FILE."),
         )
     with evaluating(task.module):
         return task.doctor.check_outputs(check, task.validate(usable, task.metrics[0]).samples)
@@ -181,7 +171,7 @@ def check_model(bundle: Bundle) -> list[Finding]:
     """Check the weights, and the answers to a few rows."""
     weights = {name: value.cpu() for name, value in weights_of(bundle.task.module).items()}
     finite = check_finite_weights(weights)
-    findings = [finite, check_dead_rows(weights, sparse_tables(bundle.task.module))]
+    findings = [finite, check_dead_rows(weights, bundle.task.sparse_weights())]
     if finite.verdict == "good":
         findings.append(check_answers(bundle.task, sample_rows(bundle.recipe)))
     return findings

@@ -17,14 +17,14 @@ from torch.nn import functional as F
 
 from manyheads.data import make_batch
 from manyheads.errors import TrainingError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.device import pick_device
 from manyheads.run import Recipe
 from manyheads.tasks import TensorBatch
 from manyheads.tasks.findings import Finding
-from manyheads.text.tokenizer import PAD, Tokenizer, TokenizerSettings
-from manyheads.train import Trainer, TrainSettings, learning_rate
+from manyheads.text.tokens.tokenizer import PAD, Tokenizer, TokenizerSettings
+from manyheads.training import Trainer, TrainSettings, learning_rate
 
 _SAMPLE = 2000  # pairs
 _VOCAB_SIZE = 2000
@@ -79,9 +79,9 @@ class LossCurve:
         """Return the curve in figures."""
         n_steps = len(self.losses)
         if not self.is_finite:
-            return pick(f"the loss was not finite at step {n_steps}", f"第 {n_steps} 步的损失不是有限值")
+            return _("the loss was not finite at step {n_steps}", n_steps=n_steps)
         figures = f"{self.losses[0]:.1f} → {self.losses[-1]:.2f}"
-        return pick(f"loss {figures} in {n_steps} steps", f"{n_steps} 步内损失 {figures}")
+        return _("loss {figures} in {n_steps} steps", figures=figures, n_steps=n_steps)
 
 
 def make_probe(recipe: Recipe, pairs: Iterable[tuple[str, str]]) -> Probe | None:
@@ -109,25 +109,23 @@ def check_one_batch(probe: Probe) -> Finding:
     check = "overfit one batch"
     curve = overfit(probe, _safe_rate(probe.model.width), _STEPS, until=_MEMORIZED)
     count = len(probe.sources)
-    message = pick(f"{count} sentences, {curve.summary()}", f"{count} 个句子，{curve.summary()}")
+    message = _("{count} sentences, {summary}", count=count, summary=curve.summary())
     if curve.is_memorized:
-        return Finding(check, "good", message + pick(": memorized.", "：已记住。"))
+        return Finding(check, "good", message + _(": memorized."))
     if curve.is_learning:
-        message += pick(f" within {_SECONDS:.0f} s: it learns.", f"（限时 {_SECONDS:.0f} 秒）：正在学习。")
+        message += _(" within {limit:.0f} s: it learns.", limit=_SECONDS)
         return Finding(check, "good", message)
     is_slow = curve.is_finite and curve.last <= _STUCK * curve.losses[0]
     return Finding(
         check,
         "warning" if is_slow else "bad",
-        pick(
-            f"the model {'is slow to' if is_slow else 'cannot'} memorize one batch: {message}.",
-            f"模型{'很慢才能' if is_slow else '无法'}记住一个批次：{message}。",
-        ),
+        _("the model is slow to memorize one batch: {message}.", message=message)
+        if is_slow
+        else _("the model cannot memorize one batch: {message}.", message=message),
         (),
-        pick(
-            'The model is at fault, not the data: start with a preset (model.preset = "tiny") and'
-            ' model.norm_placement = "pre", then change one setting at a time.',
-            '问题在模型而不在数据：请先用预设（model.preset = "tiny"）和 model.norm_placement = "pre"，再逐项修改。',
+        _(
+            'The model is at fault, not the data: start with a preset (model.preset = "tiny") and '
+            'model.norm_placement = "pre", then change one setting at a time.'
         ),
     )
 
@@ -139,26 +137,25 @@ def check_learning_rate(probe: Probe, settings: TrainSettings) -> Finding:
     curve = overfit(probe, peak, _PEAK_STEPS)
     # A low rate is harmless; a few steps cannot show whether it is too low.
     if curve.is_memorized or curve.is_learning or (peak <= _safe_rate(probe.model.width) and curve.is_finite):
-        message = pick(
-            f"training is stable at the recipe's peak rate of {peak:.1e}: {curve.summary()}.",
-            f"以配方的最高学习率 {peak:.1e} 训练稳定：{curve.summary()}。",
+        message = _(
+            "training is stable at the recipe's peak rate of {peak:.1e}: {summary}.", peak=peak, summary=curve.summary()
         )
         return Finding(check, "good", message)
-    curves = ((peak / by, overfit(probe, peak / by, _PEAK_STEPS)) for by in _LOWER_RATES)
+    curves = ((peak / divisor, overfit(probe, peak / divisor, _PEAK_STEPS)) for divisor in _LOWER_RATES)
     lower = next((rate for rate, curve in curves if curve.is_memorized), None)
     return Finding(
         check,
         "bad" if not curve.is_finite or curve.last > _STUCK * curve.losses[0] else "warning",
-        pick(
-            f"at the recipe's peak rate of {peak:.1e} the model cannot memorize one batch: {curve.summary()}.",
-            f"以配方的最高学习率 {peak:.1e}，模型无法记住一个批次：{curve.summary()}。",
+        _(
+            "at the recipe's peak rate of {peak:.1e} the model cannot memorize one batch: {summary}.",
+            peak=peak,
+            summary=curve.summary(),
         ),
         (),
-        pick(
-            f"Lower train.learning_rate{f' ({lower:.1e} worked here)' if lower else ''}, or lengthen train.warmup;"
-            ' model.norm_placement = "pre" tolerates higher rates.',
-            f"请降低 train.learning_rate{f'（{lower:.1e} 可行）' if lower else ''}，或加长 train.warmup；"
-            'model.norm_placement = "pre" 能承受更高的学习率。',
+        _(
+            "Lower train.learning_rate{example}, or lengthen train.warmup; "
+            'model.norm_placement = "pre" tolerates higher rates.',
+            example=_(" ({rate:.1e} worked here)", rate=lower) if lower else "",
         ),
     )
 

@@ -12,14 +12,14 @@ from statistics import fmean, median
 
 from manyheads.doctor.run_log import RunLog
 from manyheads.errors import CheckpointError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.metrics import rows_name
 from manyheads.run import RunFolder
 from manyheads.storage import verify_manifest
 from manyheads.tasks import DEFAULT_KIND, TASKS
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, describe_sizes, share
-from manyheads.train import TrainSettings
-from manyheads.train.schedule import LONG_WARMUP, warmup_share
+from manyheads.training import TrainSettings
+from manyheads.training.schedule import LONG_WARMUP, warmup_share
 
 _WINDOW = 20  # steps per mean loss
 _SPIKE = 1.0  # nats
@@ -31,28 +31,18 @@ _STUCK_SECONDS = 120.0  # without an event before a run counts as stuck, at leas
 
 def check_log(log: RunLog) -> Finding:
     """Check that the log can be read, and report how far the run got."""
-    states = {"Finished": pick("finished", "已完成"), "Interrupted": pick("interrupted by the user", "被用户中断")}
-    state = states.get(log.last_event, pick("not finished", "未完成"))
-    message = pick(
-        f"{log.step:,} steps, {len(log.scores)} validations, {state}",
-        f"{log.step:,} 步，{len(log.scores)} 次验证，{state}",
-    )
+    states = {"Finished": _("finished"), "Interrupted": _("interrupted by the user")}
+    state = states.get(log.last_event, _("not finished"))
+    message = _("{step:,} steps, {n_scores} validations, {state}", step=log.step, n_scores=len(log.scores), state=state)
     if log.n_unreadable > 1:
         return Finding(
             "log",
             "warning",
-            message
-            + pick(
-                f"; {log.n_unreadable} lines of log.jsonl cannot be read.",
-                f"；log.jsonl 有 {log.n_unreadable} 行无法读取。",
-            ),
+            message + _("; {n_unreadable} lines of log.jsonl cannot be read.", n_unreadable=log.n_unreadable),
             (),
-            pick(
-                "The disk may have been full. Checkpoints are checked separately.",
-                "可能是磁盘已满。检查点另行检查。",
-            ),
+            _("The disk may have been full. Checkpoints are checked separately."),
         )
-    return Finding("log", "good", message + pick(".", "。"))
+    return Finding("log", "good", message + _("."))
 
 
 def check_prepared(log: RunLog) -> Iterator[Finding]:
@@ -63,7 +53,7 @@ def check_prepared(log: RunLog) -> Iterator[Finding]:
         sizes = describe_sizes(int(event["n_parameters"]), int(event["vocab_size"]))
     except (KeyError, ValueError, TypeError, AttributeError, OverflowError):
         return
-    yield Finding("rows", "good", f"{rows}{pick('.', '。')}")
+    yield Finding("rows", "good", _("{rows}.", rows=rows))
     yield Finding("sizes", "good", sizes)
 
 
@@ -72,23 +62,24 @@ def check_warmup(settings: TrainSettings) -> Finding:
     check, steps, warmup = "warm-up", f"{settings.steps:,}", f"{settings.warmup:,}"
     part = warmup_share(settings)
     if part <= LONG_WARMUP:
-        message = pick(
-            f"the learning rate reaches its peak at step {warmup} of {steps}.",
-            f"学习率在第 {warmup} 步（共 {steps} 步）达到最大值。",
-        )
+        message = _("the learning rate reaches its peak at step {warmup} of {steps}.", warmup=warmup, steps=steps)
         return Finding(check, "good", message)
     shorter = f"train.warmup = {max(1, settings.steps // 10)}"
-    message = pick(
-        f"the warm-up takes {warmup} steps, {part:.0%} of the run of {steps} steps.",
-        f"预热要 {warmup} 步，占全部 {steps} 步的 {part:.0%}。",
+    message = _(
+        "the warm-up takes {warmup} steps, {part:.0%} of the run of {steps} steps.",
+        warmup=warmup,
+        part=part,
+        steps=steps,
     )
     if part > 1:
-        message = pick(
-            f"the warm-up takes {warmup} steps, but the run has {steps}: the learning rate ends at {1 / part:.0%} of"
-            " its peak.",
-            f"预热要 {warmup} 步，而训练只有 {steps} 步：学习率最终只到最大值的 {1 / part:.0%}。",
+        message = _(
+            "the warm-up takes {warmup} steps, but the run has {steps}: the learning rate ends at {part:.0%} "
+            "of its peak.",
+            warmup=warmup,
+            steps=steps,
+            part=1 / part,
         )
-    fix = pick(f"Train longer, or set {shorter}.", f"请延长训练，或设 {shorter}。")
+    fix = _("Train longer, or set {shorter}.", shorter=shorter)
     return Finding(check, "bad" if part > 1 else "warning", message, (), fix)
 
 
@@ -98,22 +89,15 @@ def check_finite(log: RunLog) -> Finding:
         step for step in log.losses if not (math.isfinite(log.losses[step]) and math.isfinite(log.gradient_norms[step]))
     ]
     if not broken:
-        return Finding(
-            "finite numbers", "good", pick("every loss and gradient is finite.", "所有损失和梯度都是有限值。")
-        )
-    message = pick(
-        f"at step {broken[0]:,} the loss or the gradient is NaN or infinite.",
-        f"第 {broken[0]:,} 步的损失或梯度为 NaN 或无穷大。",
-    )
+        return Finding("finite numbers", "good", _("every loss and gradient is finite."))
+    message = _("at step {step:,} the loss or the gradient is NaN or infinite.", step=broken[0])
     return Finding("finite numbers", "bad", message, (), _lower_rate_advice())
 
 
 def _lower_rate_advice() -> str:
-    return pick(
-        "Train into a new folder with a lower train.learning_rate (a third), a longer train.warmup,"
-        ' train.clip_norm = 1.0 or model.norm_placement = "pre".',
-        "请换一个目录重新训练：降低 train.learning_rate（约三分之一）、加长 train.warmup、设 train.clip_norm = 1.0，"
-        '或使用 model.norm_placement = "pre"。',
+    return _(
+        "Train into a new folder with a lower train.learning_rate (a third), a longer train.warmup, "
+        'train.clip_norm = 1.0 or model.norm_placement = "pre".'
     )
 
 
@@ -121,7 +105,7 @@ def check_divergence(log: RunLog) -> Finding:
     """Check for a loss that rises and stays high, which a too high learning rate causes."""
     found = [_divergence(means) for means in map(_means, log.comparable_losses()) if means]
     if not found:
-        return Finding("divergence", "good", pick("not checked: too few steps.", "步数太少，无法判断。"))
+        return Finding("divergence", "good", _("not checked: too few steps."))
     return max(reversed(found), key=lambda finding: ("good", "warning", "bad").index(finding.verdict))
 
 
@@ -136,11 +120,13 @@ def _divergence(means: dict[int, float]) -> Finding:
         return Finding(
             check,
             "bad",
-            pick(
-                f"the loss fell to {means[lowest_step]:.2f} at step {lowest_step:,} and has risen to"
-                f" {means[last_step]:.2f} at step {last_step:,}.",
-                f"损失在第 {lowest_step:,} 步降到 {means[lowest_step]:.2f}，"
-                f"到第 {last_step:,} 步又升到 {means[last_step]:.2f}。",
+            _(
+                "the loss fell to {lowest:.2f} at step {lowest_step:,} and has risen to {last:.2f} at step "
+                "{last_step:,}.",
+                lowest=means[lowest_step],
+                lowest_step=lowest_step,
+                last=means[last_step],
+                last_step=last_step,
             ),
             (),
             _lower_rate_advice(),
@@ -150,21 +136,17 @@ def _divergence(means: dict[int, float]) -> Finding:
         return Finding(
             check,
             "warning",
-            pick(
-                f"the loss jumped by more than {_SPIKE:.0f} {len(spikes)} times, first before step {spikes[0]:,}, and"
-                " recovered each time.",
-                f"损失有 {len(spikes)} 次突升超过 {_SPIKE:.0f}，首次在第 {spikes[0]:,} 步之前，之后都恢复了。",
+            _(
+                "the loss jumped by more than {height:.0f} {n_spikes} times, first before step {step:,}, and "
+                "recovered each time.",
+                height=_SPIKE,
+                n_spikes=len(spikes),
+                step=spikes[0],
             ),
             (),
-            pick(
-                "For a steadier run, lower train.learning_rate or set train.clip_norm = 1.0.",
-                "想更平稳，可降低 train.learning_rate 或设 train.clip_norm = 1.0。",
-            ),
+            _("For a steadier run, lower train.learning_rate or set train.clip_norm = 1.0."),
         )
-    message = pick(
-        f"the loss went from {first:.2f} to {means[last_step]:.2f} without diverging.",
-        f"损失从 {first:.2f} 降到 {means[last_step]:.2f}，没有发散。",
-    )
+    message = _("the loss went from {first:.2f} to {last:.2f} without diverging.", first=first, last=means[last_step])
     return Finding(check, "good", message)
 
 
@@ -173,25 +155,20 @@ def check_progress(log: RunLog) -> Finding:
     check = "progress"
     means = _means(log.losses)
     if log.step < _EARLY_STEPS or not means:
-        return Finding(
-            check, "good", pick(f"not checked: {log.step:,} steps are too few.", f"只有 {log.step:,} 步，无法判断。")
-        )
+        return Finding(check, "good", _("not checked: {step:,} steps are too few.", step=log.step))
     first, last = log.losses[min(log.losses)], means[max(means)]
     best = log.format_score(max(log.scores.values())) if log.scores else ""
-    message = pick(
-        f"the loss went from {first:.2f} to {last:.2f}" + (f", the best score is {best}." if best else "."),
-        f"损失从 {first:.2f} 变为 {last:.2f}" + (f"，最好的分数是 {best}。" if best else "。"),
-    )
+    message = _("the loss went from {first:.2f} to {last:.2f}", first=first, last=last)
+    message += _(", the best score is {best}.", best=best) if best else _(".")
     if last > 0.9 * first:
         return Finding(
             check,
             "bad",
             message,
             (),
-            pick(
-                "The model does not learn: run doctor on the recipe (overfit one batch, languages, alignment); raise"
-                " train.learning_rate if it is below 1e-4.",
-                "模型没有学到东西：请对配方运行 doctor；若 train.learning_rate 低于 1e-4，请调高。",
+            _(
+                "The model does not learn: run doctor on the recipe (overfit one batch, languages, alignment); "
+                "raise train.learning_rate if it is below 1e-4."
             ),
         )
     return Finding(check, "good", message)
@@ -202,7 +179,7 @@ def check_overfitting(log: RunLog) -> Finding:
     check = "over-fitting"
     steps = sorted(log.scores)
     if len(steps) <= _PATIENCE:
-        message = pick(f"not checked: {len(steps)} validations are too few.", f"只有 {len(steps)} 次验证，无法判断。")
+        message = _("not checked: {n_steps} validations are too few.", n_steps=len(steps))
         return Finding(check, "good", message)
     best = max(steps, key=lambda step: log.scores[step])
     score = log.format_score(log.scores[best])
@@ -216,33 +193,31 @@ def check_overfitting(log: RunLog) -> Finding:
         return Finding(
             check,
             "warning",
-            pick(
-                f"since step {best:,} the score has fallen from {score} to {log.format_score(log.scores[steps[-1]])},"
-                f" while the training loss fell from {_nearest(means, best):.2f} to {_nearest(means, steps[-1]):.2f}.",
-                f"自第 {best:,} 步起，分数从 {score} 降到 {log.format_score(log.scores[steps[-1]])}，"
-                f"而训练损失从 {_nearest(means, best):.2f} 降到 {_nearest(means, steps[-1]):.2f}。",
+            _(
+                "since step {best:,} the score has fallen from {score} to {last_score}, while the training "
+                "loss fell from {loss:.2f} to {last_loss:.2f}.",
+                best=best,
+                score=score,
+                last_score=log.format_score(log.scores[steps[-1]]),
+                loss=_nearest(means, best),
+                last_loss=_nearest(means, steps[-1]),
             ),
             (),
             _overfitting_advice(log, best),
         )
-    message = pick(
-        f"the best score, {score}, is that of step {best:,} of {steps[-1]:,}.",
-        f"最好的分数 {score} 出现在第 {best:,} 步（共 {steps[-1]:,} 步）。",
+    message = _(
+        "the best score, {score}, is that of step {best:,} of {last:,}.", score=score, best=best, last=steps[-1]
     )
     return Finding(check, "good", message)
 
 
 def _overfitting_advice(log: RunLog, best: int) -> str:
     has_r_drop = not math.isinf(log.consistency_after)
-    return pick(
-        "The model overfits: raise model.dropout, "
-        + ("" if has_r_drop else "set task.consistency = 5.0 (R-Drop), ")
-        + "set tokenizer.sampling = 0.1, average more snapshots (train.average_snapshots), or train only"
-        f" {best:,} steps; more data helps most.",
-        "模型过拟合：请增大 model.dropout、"
-        + ("" if has_r_drop else "设 task.consistency = 5.0（R-Drop）、")
-        + f"设 tokenizer.sampling = 0.1、平均更多快照（train.average_snapshots），"
-        f"或只训练 {best:,} 步；增加数据最有效。",
+    return _(
+        "The model overfits: raise model.dropout, {r_drop}set tokenizer.sampling = 0.1, average more snapshots "
+        "(train.average_snapshots), or train only {best:,} steps; more data helps most.",
+        r_drop="" if has_r_drop else _("set task.consistency = 5.0 (R-Drop), "),
+        best=best,
     )
 
 
@@ -251,7 +226,7 @@ def check_samples(log: RunLog) -> Finding:
     steps = sorted(log.samples)[-6:]
     samples = [log.samples[step] for step in steps]
     if log.step < _EARLY_STEPS or len(samples) < _PATIENCE:
-        return Finding("samples", "good", pick("not checked: too early.", "为时尚早，无法判断。"))
+        return Finding("samples", "good", _("not checked: too early."))
     part = TASKS[DEFAULT_KIND].doctor if log.recipe is None else log.recipe.task_class.doctor
     return part.check_outputs("samples", samples)
 
@@ -260,39 +235,33 @@ def check_running(log: RunLog, now: float | None = None) -> Finding:
     """Check for a run that ended unexpectedly, or that is stuck."""
     check = "running"
     if log.last_event in ("Finished", "Interrupted"):
-        message = pick(f"the run ended normally, at step {log.step:,}.", f"训练在第 {log.step:,} 步正常结束。")
+        message = _("the run ended normally, at step {step:,}.", step=log.step)
         return Finding(check, "good", message)
     silent = (time.time() if now is None else now) - log.last_time
     pace = median(log.seconds.values()) if log.seconds else 1.0
     if RunFolder(log.folder).is_running:
         if silent <= max(_STUCK_SECONDS, 50 * pace):
-            message = pick(f"the run is at step {log.step:,}.", f"正在训练，当前第 {log.step:,} 步。")
+            message = _("the run is at step {step:,}.", step=log.step)
             return Finding(check, "good", message)
         return Finding(
             check,
             "warning",
-            pick(
-                f"stuck at step {log.step:,}: nothing was logged for {silent / 60:.0f} minutes.",
-                f"停在第 {log.step:,} 步：已有 {silent / 60:.0f} 分钟没有日志。",
+            _(
+                "stuck at step {step:,}: nothing was logged for {minutes:.0f} minutes.",
+                step=log.step,
+                minutes=silent / 60,
             ),
             (),
-            pick(
-                "Stop it with Ctrl-C and run the same command again: it resumes from the last checkpoint.",
-                "请用 Ctrl-C 中断后重新运行同一命令，会从最近的检查点继续。",
-            ),
+            _("Stop it with Ctrl-C and run the same command again: it resumes from the last checkpoint."),
         )
     return Finding(
         check,
         "warning",
-        pick(
-            f"the run is not running, and its log ends at step {log.step:,} without an end.",
-            f"训练没有在运行，日志在第 {log.step:,} 步中断。",
-        ),
+        _("the run is not running, and its log ends at step {step:,} without an end.", step=log.step),
         (),
-        pick(
-            "If it was killed, run the same command again: it resumes from the last checkpoint. If it reported a loss"
-            " that is not finite: ",
-            "若是被终止的，请重新运行同一命令，会从最近的检查点继续。若曾提示损失不是有限值：",
+        _(
+            "If it was killed, run the same command again: it resumes from the last checkpoint. If it reported "
+            "a loss that is not finite: "
         )
         + _lower_rate_advice(),
     )
@@ -312,20 +281,14 @@ def check_checkpoints(folder: Path) -> Finding:
         return Finding(
             check,
             "bad",
-            pick(
-                f"{share(len(faults), len(folders))} checkpoints and snapshots are damaged.",
-                f"{share(len(faults), len(folders))} 个检查点和快照已损坏。",
-            ),
+            _("{counted} checkpoints and snapshots are damaged.", counted=share(len(faults), len(folders))),
             tuple(faults[:MAX_EXAMPLES]),
-            pick(
-                "Delete the damaged folders and run the same command again: it resumes from the newest intact one."
-                " Check the disk.",
-                "请删除损坏的文件夹并重新运行同一命令，会从最近的完好检查点继续。同时请检查磁盘。",
+            _(
+                "Delete the damaged folders and run the same command again: it resumes from the newest intact "
+                "one. Check the disk."
             ),
         )
-    message = pick(
-        f"{len(folders)} checkpoints and snapshots, all intact.", f"{len(folders)} 个检查点和快照，全部完好。"
-    )
+    message = _("{n_folders} checkpoints and snapshots, all intact.", n_folders=len(folders))
     return Finding(check, "good", message)
 
 

@@ -27,20 +27,22 @@ from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.encoded import TOO_LONG
 from manyheads.errors import DataError
+from manyheads.init.survey import row_noun
+from manyheads.messages import _
 from manyheads.metrics import Score
 from manyheads.metrics.bootstrap import N_RESAMPLES
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.flops import BatchShape
-from manyheads.model.size import count_parameters as count_weights
+from manyheads.model.size import parameters_by_part
 from manyheads.model.weights import count_parameters
 from manyheads.run.recipe import Recipe
-from manyheads.tasks import TASKS, HasBaseline, Task, TrainingData
+from manyheads.tasks import TASKS, LabelingTask, Task, TrainingData
 from manyheads.tasks.proposal import Survey
 from manyheads.tasks.task_init import validation_rows
-from manyheads.text.tokenizer import Tokenizer
-from manyheads.train import Checkpoints, Trainer, TrainingTask
-from manyheads.train.micro_batches import split_plan
+from manyheads.text.tokens.tokenizer import Tokenizer
+from manyheads.training import Checkpoints, Trainer, TrainingTask
+from manyheads.training.micro_batches import split_plan
 
 _TRIAL_BATCHES = 6  # different ones, since batches differ
 _TRIAL_STEPS = 61
@@ -111,7 +113,7 @@ class CostEstimate:
 def nominal_seconds(recipe: Recipe, vocab_size: int) -> float:
     """How long one training step takes by its sizes alone, at a fixed speed: no measurement."""
     model = replace(recipe.model, vocab_size=vocab_size)
-    parts = count_weights(model)
+    parts = parameters_by_part(model)
     n_layers = model.n_encoder_layers * model.has_encoder + model.n_decoder_layers * model.has_decoder
     weights = parts["attention"] + parts["feed-forward"] + _BESIDE * n_layers * model.width
     weights += parts["embeddings"] * model.has_decoder  # its output layer reads them all
@@ -220,8 +222,13 @@ class _Trial:
         self.n_too_long = counts[TOO_LONG]
         if not counts[KEPT]:
             raise DataError(
-                f"{' + '.join(recipe.data.train)}: every {survey.noun} is longer than model.max_length = "
-                f"{recipe.model.max_length} tokens. Split the text into sentences, one per line."
+                _(
+                    "{files}: every {noun} is longer than model.max_length = {max_length} tokens. Split the text "
+                    "into sentences, one per line.",
+                    files=" + ".join(recipe.data.train),
+                    noun=row_noun(survey.noun),
+                    max_length=recipe.model.max_length,
+                )
             )
         self.prepare_seconds = (self.clock() - self.began[1]) * self.share
         self.encoded = Encoded.open(folder / "data", texts)
@@ -230,7 +237,7 @@ class _Trial:
         started, memory = self.clock(), _peak_memory(device)
         self.task = task_class.create(Transformer(self.recipe.model), self.tokenizer, recipe.task, texts)
         self.prepare_seconds += (self.clock() - started) * self.share  # a linear model is fitted to all rows
-        self.row_memory = _peak_memory(device) - memory + sum(one.stat().st_size for one in folder.rglob("*"))
+        self.row_memory = _peak_memory(device) - memory + sum(file.stat().st_size for file in folder.rglob("*"))
         self.task.module.to(device)
 
     @property
@@ -281,7 +288,7 @@ class _Trial:
 
     def _baseline(self) -> tuple[str, Score] | None:
         rows = validation_rows(self.task, self.survey)
-        if not rows or not isinstance(self.task, HasBaseline) or not self.task.baseline_name:
+        if not rows or not isinstance(self.task, LabelingTask) or not self.task.baseline_name:
             return None
         return self.task.baseline_name, self.task.baseline_tally(rows).score()
 
@@ -344,7 +351,7 @@ def _mean_shape(recipe: Recipe, shapes: Mapping[str, Sequence[tuple[int, int]]])
     else:
         batches = [BatchShape.of_rows(n, source, output_share=share) for n, source in sources]
         batches += [BatchShape.of_rows(n, 0, target) for n, target in targets]
-    sums = {one.name: sum(getattr(batch, one.name) for batch in batches) for one in fields(BatchShape)}
+    sums = {field.name: sum(getattr(batch, field.name) for batch in batches) for field in fields(BatchShape)}
     return BatchShape(**{name: total / len(batches) for name, total in sums.items()})
 
 

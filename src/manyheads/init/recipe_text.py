@@ -7,8 +7,8 @@ from pathlib import Path
 
 from manyheads.settings import toml_value
 from manyheads.tasks.proposal import Choice, Proposal
-from manyheads.text.files import format_suffix
-from manyheads.text.tagged_readers import TAGGED_FILES
+from manyheads.text.reading.files import format_suffix
+from manyheads.text.reading.tagged_readers import TAGGED_FILES
 
 _LINE = 118
 _MANY_FILES = 3

@@ -2,17 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from manyheads.data import CleanSettings
 from manyheads.errors import DataError
 from manyheads.init.splits import by_split, sibling_files
+from manyheads.messages import _
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import TASKS
-from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text, split_of
+from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text, split_in_name
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names
-from manyheads.text.files import check_readable, format_suffix
+from manyheads.text.reading.files import check_readable, format_suffix
+from manyheads.text.reading.formats import table_suffixes
 from manyheads.text.suggestions import shortened
 
 
@@ -68,27 +71,39 @@ def _with_kind(request: Request) -> Request:
         named = [part for part in parts if part.cli_name == request.task]
         if not named:
             known = ", ".join(part.cli_name for part in parts)
-            raise DataError(f"--task {request.task} is not a task of this version. Known: {known}.")
+            raise DataError(
+                _("--task {task} is not a task of this version. Known: {known}.", task=request.task, known=known)
+            )
     else:
         named = [part for part in parts if part.is_implied_by(request)]
     if named:
         request = replace(request, kind=named[0].kind)
     if request.scheme and not named[0].takes_scheme:
-        raise DataError(f"--scheme is not for {named[0].cli_name}: it has no tags. Leave it out.")
+        raise DataError(_("--scheme is not for {task}: it has no tags. Leave it out.", task=named[0].cli_name))
     for name in request.columns:
         if named and name not in named[0].columns:
-            raise DataError(f"--{name}-column is not for {named[0].cli_name}, which has {_options(named[0].columns)}.")
+            raise DataError(
+                _(
+                    "--{column}-column is not for {task}, which has {options}.",
+                    column=name,
+                    task=named[0].cli_name,
+                    options=_options(named[0].columns),
+                )
+            )
     return request
 
 
 def _options(columns: Iterable[str]) -> str:
-    return " and ".join(f"--{name}-column" for name in columns)
+    return reduce(
+        lambda first, second: _("{first} and {second}", first=first, second=second),
+        (f"--{name}-column" for name in columns),
+    )
 
 
 def _files_in(folder: Path, request: Request) -> Sequence[Path]:
     """The training files of a folder, or all of its files if each is named after a split."""
     listing = FolderListing.of(folder)
-    training_folders = [path for path in listing.folders if split_of(path) == "train"]
+    training_folders = [path for path in listing.folders if split_in_name(path) == "train"]
     if len(training_folders) == 1 and not listing.files:
         return _files_in(training_folders[0], request)
     for part in task_inits(request.kind):
@@ -100,21 +115,25 @@ def _files_in(folder: Path, request: Request) -> Sequence[Path]:
     training = listing.training_files
     if len(training) == 1:
         suffix = format_suffix(training[0])
-        others = [path for path in listing.files if split_of(path) and format_suffix(path) == suffix]
-        return training if split_of(training[0]) else [*training, *others]
+        others = [path for path in listing.files if split_in_name(path) and format_suffix(path) == suffix]
+        return training if split_in_name(training[0]) else [*training, *others]
     if are_plain_text(training):
         return training
     names = shortened(", ".join(path.name for path in listing.files[:8]))
-    raise DataError(f"{folder}: it is not clear which files to train on (files: {names}). Name them.")
+    raise DataError(
+        _("{folder}: it is not clear which files to train on (files: {names}). Name them.", folder=folder, names=names)
+    )
 
 
 def _nothing_in(listing: FolderListing) -> str:
     if not listing.folders:
-        return f"{listing.folder} holds no files. Name files of text, or a folder of them."
+        return _("{folder} holds no files. Name files of text, or a folder of them.", folder=listing.folder)
     names = shortened(", ".join(path.name for path in listing.folders[:8]))
-    return (
-        f"{listing.folder} holds only folders ({names}). Give one of them; put texts that are sorted into folders by "
-        "label into one table, with a column of texts and a column of labels."
+    return _(
+        "{folder} holds only folders ({names}). Give one of them; put texts that are sorted into folders by label into "
+        "one table, with a column of texts and a column of labels.",
+        folder=listing.folder,
+        names=names,
     )
 
 
@@ -125,7 +144,13 @@ def _recognize_files(files: DataFiles, request: Request) -> tuple[TaskInit, Task
     if not files.is_table and request.kind:
         return parts[0], parts[0].requested_guess(files, request)
     if not files.is_table and request.columns:
-        raise DataError(f"{files.paths[0]} has no columns to choose from. Leave out {_options(request.columns)}.")
+        raise DataError(
+            _(
+                "{path} has no columns to choose from. Leave out {options}.",
+                path=files.paths[0],
+                options=_options(request.columns),
+            )
+        )
     for part in parts:
         guess = part.recognize_names(files, request)
         if guess is not None:
@@ -140,18 +165,22 @@ def _recognize_files(files: DataFiles, request: Request) -> tuple[TaskInit, Task
 def _not_recognized(files: DataFiles, parts: Sequence[TaskInit]) -> str:
     path = files.paths[0]
     if not files.is_table:
-        return (
-            f"{path} is not recognized: it is not a table (.tsv, .csv, .jsonl, .parquet), has no words with tags such "
-            "as B-PER, and is not named as plain text (.txt). Rename it, give two parallel files, or give "
-            "--task language."
+        return _(
+            "{path} is not recognized: it is not a table ({suffixes}), has no words with tags such as B-PER, and is "
+            "not named as plain text (.txt). Rename it, give two parallel files, or give --task language.",
+            path=path,
+            suffixes=table_suffixes(),
         )
     if len(files.columns) == 1:
-        return (
-            f"{path} has one column only. Give text and label, or source and target, in two columns, or give two "
-            "parallel files; a column of texts alone is for --task language."
+        return _(
+            "{path} has one column only. Give text and label, or source and target, in two columns, or give two "
+            "parallel files; a column of texts alone is for --task language.",
+            path=path,
         )
     options = "; ".join(f"{_options(part.columns)} ({part.cli_name})" for part in parts)
-    return (
-        f"{path}: it is not clear which columns to learn from (columns: {column_names(files.columns)}). "
-        f"Name them: {options}."
+    return _(
+        "{path}: it is not clear which columns to learn from (columns: {columns}). Name them: {options}.",
+        path=path,
+        columns=column_names(files.columns),
+        options=options,
     )

@@ -11,11 +11,13 @@ from typing import Any
 from manyheads.data.cleaning import KEPT, CleanSettings, clean, tolerate_bad_lines
 from manyheads.data.split import HELD_OUT, NOTHING_TO_VALIDATE_ON, without
 from manyheads.errors import DataError
+from manyheads.messages import _, _n
+from manyheads.metrics import reasons_name
 from manyheads.run.corpus import Corpus
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.tasks import DEFAULT_KIND, TASKS
-from manyheads.tasks.proposal import Survey, pluralized
-from manyheads.text.readers import Row
+from manyheads.tasks.proposal import Survey
+from manyheads.text.reading.readers import Row
 
 _MAX_EXAMINED = 100_000  # rows that are cleaned and measured, drawn from all the files; others are only counted
 _MAX_COUNTED = 5_000_000
@@ -58,15 +60,32 @@ def survey(
     kept = list(clean(rest, cleaning, dropped, unseen, fields))
     dropped = Counter({reason: count for reason, count in dropped.items() if reason != KEPT and count})
     if not kept and {*dropped} - {HELD_OUT}:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
-        raise DataError(f"{where}: there is no usable {part.noun} ({reasons}). {part.advice}")
+        raise DataError(
+            _(
+                "{where}: there is no usable {noun} ({reasons}). {advice}",
+                where=where,
+                noun=row_noun(part.noun),
+                reasons=reasons_name(dropped),
+                advice=part.advice,
+            )
+        )
     if not kept or not held_out:
         raise DataError(
-            f"{where}: {pluralized(n_read, part.noun)}, too few to keep any out of training to validate on. "
-            "Give more, or a valid set with --valid."
+            _(
+                "{where}: {rows}, too few to keep any out of training to validate on. Give more, or a valid set with "
+                "--valid.",
+                where=where,
+                rows=count_of(part.noun, n_read),
+            )
         )
     if are_documents and n_characters_read < _MIN_CHARACTERS:
-        raise DataError(f"{where}: {pluralized(n_characters_read, 'character')}, too few to learn from. Give more.")
+        raise DataError(
+            _(
+                "{where}: {characters}, too few to learn from. Give more.",
+                where=where,
+                characters=count_of("character", n_characters_read),
+            )
+        )
     counts = part.count_labels(kept, task)
     part.check_clean_rows(kept, counts, task, where)
     unseen_labels = part.count_labels([*held_out, *tests], task).names - counts.names
@@ -94,6 +113,25 @@ def survey(
     )
 
 
+def count_of(noun: str, n: int) -> str:
+    """Return a number of rows, or of characters: "2,000 pairs"."""
+    match noun:
+        case "pair":
+            return _n("1 pair", "{n:,} pairs", n)
+        case "sentence":
+            return _n("1 sentence", "{n:,} sentences", n)
+        case "document":
+            return _n("1 document", "{n:,} documents", n)
+        case "character":
+            return _n("1 character", "{n:,} characters", n)
+    return _n("1 row", "{n:,} rows", n)
+
+
+def row_noun(noun: str) -> str:
+    """Return what a row is called."""
+    return {"pair": _("pair"), "sentence": _("sentence"), "document": _("document")}.get(noun, _("row"))
+
+
 def survey_recipe(recipe: Recipe) -> tuple[Survey, float]:
     """Sample the rows of a recipe, without checking them; return how long a run reads them, in CPU seconds, as well.
 
@@ -116,7 +154,7 @@ def survey_recipe(recipe: Recipe) -> tuple[Survey, float]:
     held_out = list(corpus.valid())
     tests = list(chain.from_iterable(corpus.tests().values()))
     if not kept or not held_out:
-        raise DataError("There are too few rows to train and to validate on.")
+        raise DataError(_("There are too few rows to train and to validate on."))
     share = len(kept) / len(examined)
     result = Survey(
         settings=recipe.task,
@@ -144,7 +182,7 @@ def _examine(corpus: Corpus, where: str) -> tuple[list[Row], int, int]:
     read = partial(corpus.task_class.read, data.train, data.columns(), corpus.task)
     examined, n_read = _sample(islice(tolerate_bad_lines(read), _MAX_COUNTED), _MAX_EXAMINED)
     if not examined:
-        raise DataError(f"{where} has no rows. Give more text.")
+        raise DataError(_("{where} has no rows. Give more text.", where=where))
     return examined, n_read, round(_n_characters(examined, corpus.fields.n_texts) * n_read / len(examined))
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from manyheads.bundle import Bundle
 from manyheads.decode import SpecialTokens
 from manyheads.errors import BundleError, EngineError
+from manyheads.messages import _
 from manyheads.model import ModelSettings, MultiHeadAttention, Transformer
 from manyheads.model.blocks import DecoderBlock, EncoderBlock
 from manyheads.model.embedding import Embedding
@@ -20,7 +21,7 @@ from manyheads.model.feed_forward import FeedForward, GatedFeedForward
 from manyheads.model.norms import LayerNorm, RMSNorm
 from manyheads.model.projections import SeparateProjections
 from manyheads.storage import atomic_folder
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK
 
 Linear = tuple[Tensor, Tensor | None]  # weight and bias
 
@@ -43,10 +44,14 @@ def find_unsupported(settings: ModelSettings) -> list[str]:
     ]
     if settings.heads.value_width != settings.heads.head_width:
         unknown.append(
-            f"model.value_width = {settings.heads.value_width} with model.head_width = {settings.heads.head_width}"
+            _(
+                "model.value_width = {value_width} with model.head_width = {head_width}",
+                value_width=settings.heads.value_width,
+                head_width=settings.heads.head_width,
+            )
         )
     if settings.kept_heads:
-        unknown.append("model.kept_heads (pruned heads)")
+        unknown.append(_("model.kept_heads (pruned heads)"))
     return unknown
 
 
@@ -56,8 +61,10 @@ def export_bundle(bundle: Bundle, path: Path | str) -> None:
     The model appends EOS to every source, so the tokens of `SentencePieceProcessor.encode(text, out_type=str)` can be
     passed to `Translator.translate_batch` as they are.
     """
-    if bundle.kind != "seq2seq":
-        raise BundleError(f"Only seq2seq bundles can be exported to CTranslate2; this bundle is of task {bundle.kind}.")
+    if bundle.task.shape != "encoder-decoder":
+        raise BundleError(
+            _("Only seq2seq bundles can be exported to CTranslate2; this bundle is of task {kind}.", kind=bundle.kind)
+        )
     tokenizer = bundle.task.tokenizer
     special_tokens = SpecialTokens(bos=BOS, eos=EOS, pad=PAD, forbidden=(PAD, UNK, BOS))
     tokens = [tokenizer.id_to_token(token_id) for token_id in range(tokenizer.vocab_size)]
@@ -80,17 +87,26 @@ def export_ctranslate2(
         from ctranslate2.specs import TransformerSpec
     except ImportError as error:
         raise EngineError(
-            f"The package ctranslate2 is not installed ({error}). Install it: pip install 'manyheads[ctranslate2]'"
+            _(
+                "The package ctranslate2 is not installed ({error}). Install it: pip install 'manyheads[ctranslate2]'",
+                error=error,
+            )
         ) from None
     settings = model.settings
     if unknown := find_unsupported(settings):
-        raise EngineError(f"CTranslate2 does not support {', '.join(unknown)}.")
+        raise EngineError(_("CTranslate2 does not support {settings}.", settings=", ".join(unknown)))
     try:
         specification = TransformerSpec(*_make_stacks(settings))
     except TypeError as error:  # older versions have fewer options
         raise EngineError(
-            f'ctranslate2 {__version__} does not support model.positions = "{settings.positions}" with a head width of '
-            f"{settings.heads.head_width} ({error}). Upgrade: pip install -U ctranslate2"
+            _(
+                'ctranslate2 {version} does not support model.positions = "{positions}" with a head width of '
+                "{head_width} ({error}). Upgrade: pip install -U ctranslate2",
+                version=__version__,
+                positions=settings.positions,
+                head_width=settings.heads.head_width,
+                error=error,
+            )
         ) from None
     with torch.no_grad():
         _fill_encoder(specification.encoder, model)

@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass
 
-from manyheads.language import Bilingual
+from manyheads.lab.lab_texts import LabText
 
 
 @dataclass(frozen=True)
 class WrongAnswer:
     """An answer that circulates, and the number that refutes it; both may quote figures."""
 
-    claim: Bilingual
-    refutation: Bilingual
+    claim: LabText
+    refutation: LabText
 
 
 @dataclass(frozen=True)
 class FollowUp:
     """What an interviewer asks next, with a one-sentence answer."""
 
-    question: Bilingual
-    answer: Bilingual
+    question: LabText
+    answer: LabText
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +29,12 @@ class Card:
     """
 
     id: str
-    question: Bilingual
-    answer: Bilingual  # two to four sentences
+    question: LabText
+    answer: LabText  # two to four sentences
     formula: str = ""  # plain text with Unicode, such as softmax(QKᵀ/√d_k)V
     # Evidence: a plot of an experiment, as (question id, number of its plot), or lines of a computation.
     plot: tuple[str, int] | None = None
-    computation: tuple[Bilingual, ...] = ()
+    computation: tuple[LabText, ...] = ()
     command: str = ""  # what to run to see it
     wrong_answers: tuple[WrongAnswer, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()

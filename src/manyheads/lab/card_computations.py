@@ -13,24 +13,25 @@ from torch import Tensor, nn
 
 from manyheads.decode.hypotheses import length_penalty
 from manyheads.errors import LabError
-from manyheads.language import Bilingual
+from manyheads.lab.lab_texts import LabText, changed
+from manyheads.messages import _
 from manyheads.model import ModelSettings, Transformer, attention, attention_weights, smoothed_cross_entropy
 from manyheads.model.attention import masked_softmax
 from manyheads.model.feed_forward import make_feed_forward
 from manyheads.model.norms import NORMS
 from manyheads.model.positions import RotaryPositions, SinusoidalPositions
-from manyheads.model.size import count_parameters
-from manyheads.train.schedule import learning_rate
-from manyheads.train.settings import TrainSettings
+from manyheads.model.size import parameters_by_part
+from manyheads.training.schedule import learning_rate
+from manyheads.training.settings import TrainSettings
 
 _COMPUTED = re.compile(r"\{\{computed (\S+) (\S+)\}\}")
 _MEBIBYTE, _GIBIBYTE = 2.0**20, 2.0**30
 _VOCAB_SIZE = 37_000  # of the base model of 2017
 
 
-def fill_computed(text: Bilingual) -> Bilingual:
-    """The text in both languages with its computed numbers."""
-    return Bilingual(*(_COMPUTED.sub(lambda match: computed(match[1], match[2]), one) for one in text))
+def fill_computed(text: LabText) -> LabText:
+    """The text in every language with its computed numbers."""
+    return changed(text, lambda part: _COMPUTED.sub(lambda match: computed(match[1], match[2]), part))
 
 
 def computed(group: str, name: str) -> str:
@@ -38,7 +39,8 @@ def computed(group: str, name: str) -> str:
     try:
         return _compute(group)[name]
     except KeyError:
-        raise LabError(f"{{{{computed {group} {name}}}}} names a computation that does not exist.") from None
+        shown = f"{{{{computed {group} {name}}}}}"
+        raise LabError(_("{computation} names a computation that does not exist.", computation=shown)) from None
 
 
 @cache
@@ -115,7 +117,7 @@ def tied() -> dict[str, str]:
 def masks() -> dict[str, str]:
     """Three scores of which the last belongs to a hidden key."""
     scores, visible = _doubles((2, 1, 3)), torch.tensor([[True, True, False]])
-    zeroed, louder = (one.softmax(-1).masked_fill(~visible, 0.0) for one in (scores, scores + _doubles((0, 0, 2))))
+    zeroed, louder = (rows.softmax(-1).masked_fill(~visible, 0.0) for rows in (scores, scores + _doubles((0, 0, 2))))
     return {
         "before": _vector(masked_softmax(scores, visible)),
         "after": _vector(zeroed),
@@ -144,21 +146,21 @@ def multi_head() -> dict[str, str]:
     for n_heads in (1, 8, 16):
         settings = ModelSettings(vocab_size=1, shape="encoder", n_encoder_layers=1, n_heads=n_heads, width=width)
         block = Transformer(settings).attentions()[0]
-        sizes[f"parameters-{n_heads}"] = _number(sum(one.numel() for one in block.parameters()), 0)
+        sizes[f"parameters-{n_heads}"] = _number(sum(parameter.numel() for parameter in block.parameters()), 0)
         head_width = width // n_heads
         sizes[f"products-{n_heads}"] = _number(2 * n_heads * n_positions**2 * head_width, 0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         q, k = torch.randn(2, 8, 5, 64, dtype=torch.float64)
     weights = attention_weights(q, k)
-    one, two = _doubles((1, 2)), _doubles((3, -1))
+    first, second = _doubles((1, 2)), _doubles((3, -1))
     w_o = _doubles((1, 0), (0, 1), (2, 1), (1, -1))
     return sizes | {
         "one-head-sum": _number(float(weights[0, 0].sum()), 1),
         "all-heads-sum": _number(float(weights[:, 0].sum()), 1),
-        "concat": _vector(torch.cat([one, two], -1) @ w_o, 0),
-        "first": _vector(one @ w_o[:2], 0),
-        "second": _vector(two @ w_o[2:], 0),
+        "concat": _vector(torch.cat([first, second], -1) @ w_o, 0),
+        "first": _vector(first @ w_o[:2], 0),
+        "second": _vector(second @ w_o[2:], 0),
     }
 
 
@@ -227,7 +229,7 @@ def rotary() -> dict[str, str]:
     q, k = _doubles((1, 2, 0, 1))[None, None], _doubles((2, 1, 1, 0))[None, None]
 
     def product(query_position: int, key_position: int) -> str:
-        at_query, at_key = (torch.tensor([[one]]) for one in (query_position, key_position))
+        at_query, at_key = (torch.tensor([[position]]) for position in (query_position, key_position))
         return _number(float((rotate.rotate(q, at_query) * rotate.rotate(k, at_key)).sum()))
 
     return {f"{m}-{n}": product(m, n) for m, n in ((3, 1), (10, 8), (103, 101), (3, 2), (0, 0))}
@@ -250,9 +252,9 @@ def embedding() -> dict[str, str]:
 
 def tying() -> dict[str, str]:
     """Parameters of the base model of 2017 with one shared matrix, and with three."""
-    tied_size = sum(count_parameters(ModelSettings(vocab_size=_VOCAB_SIZE)).values())
+    tied_size = sum(parameters_by_part(ModelSettings(vocab_size=_VOCAB_SIZE)).values())
     free = ModelSettings(vocab_size=_VOCAB_SIZE, tie_source_target=False, tie_output=False)
-    free_size = sum(count_parameters(free).values())
+    free_size = sum(parameters_by_part(free).values())
     return {
         "matrix": _number(_VOCAB_SIZE * 512 / 1e6, 1),
         "tied": _number(tied_size / 1e6, 1),

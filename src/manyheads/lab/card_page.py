@@ -13,25 +13,26 @@ from manyheads.lab.cards import CARDS
 from manyheads.lab.effect_plots import draw_plot
 from manyheads.lab.figures import fill
 from manyheads.lab.lab_answers import Answered, shipped_answers
+from manyheads.lab.lab_texts import LabText, Shown, changed
 from manyheads.lab.question_page import render
-from manyheads.language import Bilingual, Language
+from manyheads.language import Language
+from manyheads.messages import Message
 
 
 def render_cards(language: Language = "en", answers: Mapping[str, Answered] | None = None) -> str:
     """The page of all cards; it opens in this language and has a switch."""
     answers = shipped_answers() if answers is None else answers
-    dates = sorted({str(one.results.stamp["date"]) for one in answers.values()})
-    span = dates[0] if len(dates) == 1 else f"{dates[0]} – {dates[-1]}"
-    summary = Bilingual(
-        f"{len(CARDS)} questions, answered with formulas and with our own measurements of {span}. Our numbers come "
-        "from stored experiments and computations that you can run; published ones name their source. Each card prints "
-        "on one page of A4.",
-        f"{len(CARDS)} 个问题，用公式和我们自己的测量（{span}）作答。我们的数字都来自可以重新运行的实验或计算，"
-        "引用的数字注明出处。每张卡片打印一页 A4。",
+    dates = sorted({str(answered.results.stamp["date"]) for answered in answers.values()})
+    summary = Message(
+        "{n_cards} questions, answered with formulas and with our own measurements of {dates}. Our numbers come from "
+        "stored experiments and computations that you can run; published ones name their source. Each card prints on "
+        "one page of A4.",
+        n_cards=len(CARDS),
+        dates=dates[0] if len(dates) == 1 else f"{dates[0]} – {dates[-1]}",
     )
     return render(
         "cards.html.j2",
-        page_title=Bilingual("Transformer answer cards", "Transformer 面试答题卡"),
+        page_title=Message("Transformer answer cards"),
         language=language,
         summary=summary,
         cards=[_view(card, answers) for card in CARDS],
@@ -40,17 +41,17 @@ def render_cards(language: Language = "en", answers: Mapping[str, Answered] | No
 
 def filled_card(card: Card, answers: Mapping[str, Answered]) -> Card:
     """A card with its figures."""
-    known = {name: (one.question, one.results) for name, one in answers.items()}
+    known = {name: (answered.question, answered.results) for name, answered in answers.items()}
 
-    def put(text: Bilingual) -> Bilingual:
+    def put(text: LabText) -> LabText:
         return fill(fill_computed(text), known)
 
     return replace(
         card,
         answer=put(card.answer),
         computation=tuple(map(put, card.computation)),
-        wrong_answers=tuple(WrongAnswer(put(one.claim), put(one.refutation)) for one in card.wrong_answers),
-        follow_ups=tuple(FollowUp(put(one.question), put(one.answer)) for one in card.follow_ups),
+        wrong_answers=tuple(WrongAnswer(put(wrong.claim), put(wrong.refutation)) for wrong in card.wrong_answers),
+        follow_ups=tuple(FollowUp(put(asked.question), put(asked.answer)) for asked in card.follow_ups),
     )
 
 
@@ -82,11 +83,11 @@ def _view(card: Card, answers: Mapping[str, Answered]) -> dict[str, Any]:
         "formula": [typeset(part) for part in re.split(" {3,}", filled.formula)],  # a line may break between parts
         "plot": plot,
         "computation": [_typeset(line) for line in filled.computation],
-        "wrong_answers": [(_typeset(one.claim), _typeset(one.refutation)) for one in filled.wrong_answers],
-        "follow_ups": [(_typeset(one.question), _typeset(one.answer)) for one in filled.follow_ups],
+        "wrong_answers": [(_typeset(wrong.claim), _typeset(wrong.refutation)) for wrong in filled.wrong_answers],
+        "follow_ups": [(_typeset(asked.question), _typeset(asked.answer)) for asked in filled.follow_ups],
         "command": card.command,
     }
 
 
-def _typeset(text: Bilingual) -> Bilingual:
-    return Bilingual(typeset(text.en), typeset(text.zh))
+def _typeset(text: Shown) -> LabText:
+    return changed(text, typeset)

@@ -3,17 +3,14 @@
 Arms differ by position, dashes and shape, never by color alone: a page printed in black and white loses nothing.
 """
 
-import math
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
 
+from manyheads.charts import Axis, element, label_width, line, polyline, text
 from manyheads.lab.effects import mean_interval
 from manyheads.lab.figures import format_value
+from manyheads.lab.lab_texts import LabText, in_each_language
 from manyheads.lab.question import Arm, Condition, Measure, Plot, Question
 from manyheads.lab.result_store import Results
-from manyheads.language import Bilingual
 
 _WIDTH, _NARROW = 720, 350  # of a screen, of a phone
 _ROW, _HEADING, _AXIS, _MARGIN = 24, 30, 46, 16
@@ -22,50 +19,17 @@ _DASHES = ("", "7 4", "2 3", "9 3 2 3", "1 4", "12 4")
 _SHAPES = ("circle", "square", "triangle", "diamond")
 
 
-@dataclass(frozen=True)
-class Axis:
-    """A linear or logarithmic map from values to pixels."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    is_logarithmic: bool = False
-
-    def __call__(self, value: float) -> float:
-        """The pixel of a value; values beyond the ends are drawn at the ends."""
-        low, high, at = (self._scaled(one) for one in (self.low, self.high, value))
-        share = (at - low) / (high - low) if high > low else 0.5
-        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
-
-    def _scaled(self, value: float) -> float:
-        return math.log(max(value, 1e-300)) if self.is_logarithmic else value
-
-    def ticks(self) -> list[float]:
-        """About five round values."""
-        if self.is_logarithmic:
-            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
-            step = max(1, math.ceil((last - first) / 5))
-            decades = [10.0**power for power in range(first, last + 1, step)]
-            return decades if len(decades) > 1 else [self.low, self.high]
-        rough = (self.high - self.low) / 5 or 1.0
-        unit = 10.0 ** math.floor(math.log10(rough))
-        width = next(unit * one for one in (1, 2, 5, 10) if unit * one >= rough * 0.999)
-        first = math.ceil(self.low / width - 1e-9)
-        return [round(number * width, 12) for number in range(first, math.floor(self.high / width + 1e-9) + 1)]
-
-
-def draw_plot(plot: Plot, question: Question, results: Results) -> Bilingual:
+def draw_plot(plot: Plot, question: Question, results: Results) -> LabText:
     """The picture as SVG, in each language once for wide windows and once for narrow ones; the style shows one."""
     draw = _draw_dots if plot.kind == "dots" else _draw_lines
-    return Bilingual(
-        *("".join(draw(plot, question, results, index, width) for width in (_WIDTH, _NARROW)) for index in range(2))
-    )
+    return in_each_language(lambda: "".join(draw(plot, question, results, width) for width in (_WIDTH, _NARROW)))
 
 
 def _shown(plot: Plot, question: Question) -> tuple[list[Arm], list[Condition]]:
     arms = [arm for arm in question.arms if not plot.arms or arm.name in plot.arms]
-    conditions = [one for one in question.conditions if not plot.conditions or one.name in plot.conditions]
+    conditions = [
+        condition for condition in question.conditions if not plot.conditions or condition.name in plot.conditions
+    ]
     return arms, conditions
 
 
@@ -81,7 +45,7 @@ def _axis(values: Sequence[float], measure: Measure, start: float, end: float) -
     return Axis(floor, high + margin, start, end)
 
 
-def _draw_dots(plot: Plot, question: Question, results: Results, language: int, width: int) -> str:
+def _draw_dots(plot: Plot, question: Question, results: Results, width: int) -> str:
     arms, conditions = _shown(plot, question)
     measure = question.measure(plot.measure)
     groups = []
@@ -93,90 +57,79 @@ def _draw_dots(plot: Plot, question: Question, results: Results, language: int, 
     if not everything:
         return ""
     is_narrow = width == _NARROW  # labels stand above their rows
-    label_width = (
-        0.0 if is_narrow else 16 + max(_text_width(arm.label[language]) for _, rows in groups for arm, _ in rows)
-    )
+    label_width = 0.0 if is_narrow else 16 + max(_width(arm.label) for _, rows in groups for arm, _ in rows)
     row_height, above = (_ROW + 18, 18) if is_narrow else (_ROW, 0)
     axis = _axis(everything, measure, label_width + 8, width - 70)
     parts, y = [], 0.0
-    height = (
-        sum(_HEADING * bool(condition.label[language]) + row_height * len(rows) for condition, rows in groups) + _AXIS
-    )
+    height = sum(_HEADING * bool(str(condition.label)) + row_height * len(rows) for condition, rows in groups) + _AXIS
     for tick in axis.ticks():
-        parts.append(f'<line class="grid" x1="{axis(tick):.1f}" x2="{axis(tick):.1f}" y1="0" y2="{height - _AXIS}"/>')
+        parts.append(line("grid", axis(tick), axis(tick), 0, height - _AXIS))
     for condition, rows in groups:
-        if condition.label[language]:
+        if str(condition.label):
             y += _HEADING
-            parts.append(_text(0, y - 9, condition.label[language], "heading"))
+            parts.append(_text(0, y - 9, condition.label, "heading"))
         for arm, values in rows:
             middle = y + above + _ROW / 2
             x, baseline, kind = (4.0, y + 16, "start") if is_narrow else (label_width, middle + 5, "end")
-            parts.append(_text(x, baseline, arm.label[language], kind))
-            parts += [f'<circle class="seed" cx="{axis(value):.1f}" cy="{middle}" r="3.5"/>' for value in values]
+            parts.append(_text(x, baseline, arm.label, kind))
+            parts += [element("circle", class_="seed", cx=axis(value), cy=middle, r=3.5) for value in values]
             mean, low, high = mean_interval(values, is_logarithmic=measure.is_logarithmic)
-            parts.append(
-                f'<line class="interval" x1="{axis(low):.1f}" x2="{axis(high):.1f}" y1="{middle}" y2="{middle}"/>'
-            )
-            parts.append(
-                f'<line class="mean" x1="{axis(mean):.1f}" x2="{axis(mean):.1f}" y1="{middle - 7}" y2="{middle + 7}"/>'
-            )
+            parts.append(line("interval", axis(low), axis(high), middle, middle))
+            parts.append(line("mean", axis(mean), axis(mean), middle - 7, middle + 7))
             parts.append(_text(width, middle + 5, format_value(mean, measure), "number"))
             y += row_height
     parts += [_text(axis(tick), y + 20, _tick(tick, measure), "tick") for tick in axis.ticks()]
-    parts.append(_text((axis.start + axis.end) / 2, y + 40, measure.label[language], "tick"))
-    return _svg(width, height, parts, _description(question, measure, language))
+    parts.append(_text((axis.start + axis.end) / 2, y + 40, measure.label, "tick"))
+    return _svg(width, height, parts, _description(question, measure))
 
 
-def _draw_lines(plot: Plot, question: Question, results: Results, language: int, width: int) -> str:
+def _draw_lines(plot: Plot, question: Question, results: Results, width: int) -> str:
     arms, conditions = _shown(plot, question)
     measure = question.measure(plot.measure)
     points = {
-        (arm.name, one.name): mean_interval(values, is_logarithmic=measure.is_logarithmic)
+        (arm.name, condition.name): mean_interval(values, is_logarithmic=measure.is_logarithmic)
         for arm in arms
-        for one in conditions
-        if (values := list(results.values(arm.name, one.name, measure.name).values()))
+        for condition in conditions
+        if (values := list(results.values(arm.name, condition.name, measure.name).values()))
     }
     if not points:
         return ""
     axis = _axis([value for point in points.values() for value in point], measure, _LINES_HEIGHT - _AXIS, _MARGIN)
     is_narrow = width == _NARROW  # labels stand below the plot
-    labels = 0.0 if is_narrow else 14 + max(_text_width(arm.label[language]) for arm in arms)
-    left = 16 + max(_text_width(_tick(tick, measure)) for tick in axis.ticks())
+    labels = 0.0 if is_narrow else 14 + max(_width(arm.label) for arm in arms)
+    left = 16 + max(_width(_tick(tick, measure)) for tick in axis.ticks())
     step = (width - labels - left - 40) / max(1, len(conditions) - 1)
-    x = {one.name: left + 20 + index * step for index, one in enumerate(conditions)}
+    x = {condition.name: left + 20 + index * step for index, condition in enumerate(conditions)}
     parts = []
     for tick in axis.ticks():
-        parts.append(
-            f'<line class="grid" x1="{left}" x2="{width - labels}" y1="{axis(tick):.1f}" y2="{axis(tick):.1f}"/>'
-        )
+        parts.append(line("grid", left, width - labels, axis(tick), axis(tick)))
         parts.append(_text(left - 6, axis(tick) + 4, _tick(tick, measure), "number"))
     ends = []
     for number, arm in enumerate(arms):
-        known = [(x[one.name], points[arm.name, one.name]) for one in conditions if (arm.name, one.name) in points]
+        known = [
+            (x[condition.name], points[arm.name, condition.name])
+            for condition in conditions
+            if (arm.name, condition.name) in points
+        ]
         if not known:
             continue
-        line = " ".join(f"{at:.1f},{axis(mean):.1f}" for at, (mean, _, _) in known)
-        parts.append(f'<polyline class="line" stroke-dasharray="{_DASHES[number % len(_DASHES)]}" points="{line}"/>')
+        points_of_arm = [(at, axis(mean)) for at, (mean, _, _) in known]
+        parts.append(polyline("line", points_of_arm, stroke_dasharray=_DASHES[number % len(_DASHES)]))
         for at, (mean, low, high) in known:
-            parts.append(
-                f'<line class="interval" x1="{at:.1f}" x2="{at:.1f}" y1="{axis(low):.1f}" y2="{axis(high):.1f}"/>'
-            )
+            parts.append(line("interval", at, at, axis(low), axis(high)))
             parts.append(_marker(_SHAPES[number % len(_SHAPES)], at, axis(mean)))
-        ends.append((axis(known[-1][1][0]), known[-1][0], arm.label[language]))
+        ends.append((axis(known[-1][1][0]), known[-1][0], str(arm.label)))
     if not is_narrow:
         parts += [_text(at + 12, y + 5, label, "start") for y, at, label in _spread(ends)]
-    parts += [_text(x[one.name], _LINES_HEIGHT - _AXIS + 20, one.label[language], "tick") for one in conditions]
-    parts.append(_text(width / 2, _LINES_HEIGHT - 4, measure.label[language], "tick"))
+    parts += [_text(x[condition.name], _LINES_HEIGHT - _AXIS + 20, condition.label, "tick") for condition in conditions]
+    parts.append(_text(width / 2, _LINES_HEIGHT - 4, measure.label, "tick"))
     height = _LINES_HEIGHT
     for number, arm in enumerate(arms if is_narrow else ()):
         height += 22
-        dashes = _DASHES[number % len(_DASHES)]
-        parts.append(
-            f'<line class="line" stroke-dasharray="{dashes}" x1="4" x2="44" y1="{height - 6}" y2="{height - 6}"/>'
-        )
+        parts.append(line("line", 4, 44, height - 6, height - 6, stroke_dasharray=_DASHES[number % len(_DASHES)]))
         parts.append(_marker(_SHAPES[number % len(_SHAPES)], 24, height - 6))
-        parts.append(_text(54, height - 1, arm.label[language], "start"))
-    return _svg(width, height + 4, parts, _description(question, measure, language))
+        parts.append(_text(54, height - 1, arm.label, "start"))
+    return _svg(width, height + 4, parts, _description(question, measure))
 
 
 def _spread(ends: Sequence[tuple[float, float, str]], gap: float = 17.0) -> list[tuple[float, float, str]]:
@@ -191,36 +144,33 @@ def _spread(ends: Sequence[tuple[float, float, str]], gap: float = 17.0) -> list
 def _marker(shape: str, x: float, y: float) -> str:
     match shape:
         case "circle":
-            return f'<circle class="marker" cx="{x:.1f}" cy="{y:.1f}" r="4.5"/>'
+            return element("circle", class_="marker", cx=x, cy=y, r=4.5)
         case "square":
-            return f'<rect class="marker open" x="{x - 4:.1f}" y="{y - 4:.1f}" width="8" height="8"/>'
+            return element("rect", class_="marker open", x=x - 4, y=y - 4, width=8, height=8)
         case "triangle":
-            return f'<path class="marker" d="M{x:.1f} {y - 5.5:.1f}l5 9h-10z"/>'
+            return element("path", class_="marker", d=f"M{x:.1f} {y - 5.5:.1f}l5 9h-10z")
         case _:
-            return f'<path class="marker open" d="M{x:.1f} {y - 6:.1f}l6 6-6 6-6-6z"/>'
+            return element("path", class_="marker open", d=f"M{x:.1f} {y - 6:.1f}l6 6-6 6-6-6z")
 
 
 def _tick(value: float, measure: Measure) -> str:
     return f"{value * (100 if measure.is_percentage else 1):,.6g}".replace("-", "−")
 
 
-def _text(x: float, y: float, text: str, kind: str) -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
+def _text(x: float, y: float, words: object, kind: str) -> str:
+    return text(x, y, words, class_=kind)
 
 
-def _text_width(text: str) -> float:
+def _width(label: object) -> float:
     """The width of a label in pixels, roughly."""
-    return sum(14.5 if unicodedata.east_asian_width(one) in "WF" else 7.6 for one in text)
+    return label_width(str(label), narrow=7.6, wide=14.5)
 
 
-def _description(question: Question, measure: Measure, language: int) -> str:
-    return f"{question.title[language]} {measure.label[language]}"
+def _description(question: Question, measure: Measure) -> str:
+    return f"{question.title} {measure.label}"
 
 
 def _svg(width: int, height: float, parts: Sequence[str], description: str) -> str:
     kind = "narrow" if width == _NARROW else "broad"
-    return (
-        f'<svg class="plot {kind}" viewBox="0 0 {width} {height:.0f}" role="img" aria-label="{escape(description)}">'
-        + "".join(parts)
-        + "</svg>"
-    )
+    box = f"0 0 {width} {height:.0f}"
+    return element("svg", "".join(parts), class_=f"plot {kind}", viewBox=box, role="img", aria_label=description)

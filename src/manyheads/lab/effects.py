@@ -66,25 +66,25 @@ def find_effects(question: Question, results: Results) -> list[Effect]:
 
 def _compare(comparison: Comparison, measure: Measure, results: Results) -> Effect | None:
     against_condition = comparison.against_condition or comparison.condition
-    one = results.values(comparison.arm, comparison.condition, comparison.measure)
-    other = results.values(comparison.against, against_condition, comparison.measure)
-    seeds = sorted(one.keys() & other.keys())
+    ours = results.values(comparison.arm, comparison.condition, comparison.measure)
+    theirs = results.values(comparison.against, against_condition, comparison.measure)
+    seeds = sorted(ours.keys() & theirs.keys())
     if len(seeds) < 2:
         return None
-    ours, theirs = [one[seed] for seed in seeds], [other[seed] for seed in seeds]
-    mean, low, high, p = paired_difference(ours, theirs, is_ratio=measure.is_logarithmic)
+    paired = [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]
+    mean, low, high, p = paired_difference(*paired, is_ratio=measure.is_logarithmic)
     # Sides that vary with the seed while their ratio does not, up to rounding: a factor by construction.
     is_factor = measure.is_logarithmic and mean != 1.0 and math.isclose(low, high, rel_tol=1e-6)
-    is_computed = is_factor or len(set(ours)) == len(set(theirs)) == 1
+    is_computed = is_factor or all(len(set(values)) == 1 for values in paired)
     return Effect(comparison, mean, low, high, p, p, len(seeds), measure.is_logarithmic, is_computed)
 
 
 def paired_difference(
-    one: Sequence[float], other: Sequence[float], *, is_ratio: bool = False
+    ours: Sequence[float], theirs: Sequence[float], *, is_ratio: bool = False
 ) -> tuple[float, float, float, float]:
-    """The mean of one − other (or one / other) over pairs, its 95 % interval, and the p value of a paired t test."""
+    """The mean of ours − theirs (or ours / theirs) over pairs, its 95 % interval, and the p value of a t test."""
     scale = math.log if is_ratio else float
-    differences = [scale(a) - scale(b) for a, b in zip(one, other, strict=True)]
+    differences = [scale(a) - scale(b) for a, b in zip(ours, theirs, strict=True)]
     mean, n_pairs = statistics.fmean(differences), len(differences)
     error = statistics.stdev(differences) / math.sqrt(n_pairs)
     if error == 0.0:  # all pairs differ by the same amount
@@ -108,7 +108,7 @@ def mean_interval(values: Sequence[float], *, is_logarithmic: bool = False) -> t
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction (1979): the smallest of n values is multiplied by n, the next by n − 1, …"""
     corrected, largest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda one: p_values[one])):
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
         corrected[index] = largest
     return corrected

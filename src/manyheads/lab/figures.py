@@ -16,30 +16,39 @@ from collections.abc import Callable, Mapping
 
 from manyheads.errors import LabError
 from manyheads.lab.effects import mean_interval, paired_difference
+from manyheads.lab.lab_texts import LabText, Shown, changed
 from manyheads.lab.question import Measure, Question
 from manyheads.lab.result_store import Results
-from manyheads.language import Bilingual
+from manyheads.messages import _
 
 _FIGURE = re.compile(r"\{\{([^{}]+)\}\}")
 Known = Mapping[str, tuple[Question, Results]]
 
 
-def fill(text: Bilingual, known: Known) -> Bilingual:
-    """The text in both languages with its figures; a line does not break between a figure and its %."""
-    texts = (one.replace("}} %", "}}\N{NO-BREAK SPACE}%") for one in text)
-    return Bilingual(*(_FIGURE.sub(lambda match: figure(match[1], known), one) for one in texts))
+def fill(text: Shown, known: Known) -> LabText:
+    """The text in every language with its figures; a line does not break between a figure and its %."""
+
+    def put(part: str) -> str:
+        return _FIGURE.sub(lambda match: figure(match[1], known), part.replace("}} %", "}}\N{NO-BREAK SPACE}%"))
+
+    return changed(text, put)
 
 
 def figure(words: str, known: Known) -> str:
     """One figure, as text."""
     verb, *rest = words.split()
+    shown = f"{{{{{words}}}}}"
     if not rest or rest[0] not in known:
-        raise LabError(f"The figure {{{{{words}}}}} needs the results of {rest[0] if rest else 'a question'}.")
+        raise LabError(
+            _("The figure {figure} needs the results of a question.", figure=shown)
+            if not rest
+            else _("The figure {figure} needs the results of {question}.", figure=shown, question=rest[0])
+        )
     question, results = known[rest[0]]
     try:
         return _VERBS[verb](question, results, *rest[1:])
     except (KeyError, TypeError, ValueError, StopIteration):
-        raise LabError(f"The figure {{{{{words}}}}} names something that the results do not have.") from None
+        raise LabError(_("The figure {figure} names something that the results do not have.", figure=shown)) from None
 
 
 def format_value(value: float, measure: Measure, *, is_signed: bool = False) -> str:
@@ -64,7 +73,7 @@ def _ratio(value: float) -> str:
 
 
 def _values(question: Question, results: Results, arm: str, condition: str, measure: str) -> dict[int, float]:
-    arm, _, own = arm.partition("@")
+    arm, _at, own = arm.partition("@")
     question.measure(measure)
     values = results.values(arm, own or condition, measure)
     if not values:
@@ -86,18 +95,18 @@ def _range(question: Question, results: Results, arm: str, condition: str, measu
 
 
 def _diff(question: Question, results: Results, arm: str, against: str, condition: str, measure: str) -> str:
-    one, other = (_values(question, results, name, condition, measure) for name in (arm, against))
-    seeds = sorted(one.keys() & other.keys())
+    ours, theirs = (_values(question, results, name, condition, measure) for name in (arm, against))
+    seeds = sorted(ours.keys() & theirs.keys())
     described = question.measure(measure)
     mean, low, high, _ = paired_difference(
-        [one[seed] for seed in seeds], [other[seed] for seed in seeds], is_ratio=described.is_logarithmic
+        [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds], is_ratio=described.is_logarithmic
     )
     return format_difference(mean, low, high, described)
 
 
 def _mean_ratio(question: Question, results: Results, arm: str, against: str, condition: str, measure: str) -> str:
-    one, other = (statistics.fmean(_values(question, results, a, condition, measure).values()) for a in (arm, against))
-    return _ratio(one / other)
+    ours, theirs = (_values(question, results, name, condition, measure).values() for name in (arm, against))
+    return _ratio(statistics.fmean(ours) / statistics.fmean(theirs))
 
 
 def _rate(question: Question, results: Results, arm: str, condition: str) -> str:
@@ -108,7 +117,7 @@ def _rate(question: Question, results: Results, arm: str, condition: str) -> str
 
 
 def _seeds(question: Question, results: Results) -> str:
-    return str(max(len(results.measured(arm.name, one.name)) for arm in question.arms for one in question.conditions))
+    return str(max(len(results.measured(arm.name, condition.name)) for arm, condition in question.cells()))
 
 
 _VERBS: dict[str, Callable[..., str]] = {

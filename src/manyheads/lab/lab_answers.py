@@ -8,21 +8,22 @@ from pathlib import Path
 from manyheads.errors import LabError
 from manyheads.lab.effects import Effect, find_effects
 from manyheads.lab.figures import fill, format_difference
+from manyheads.lab.lab_texts import LabText, Shown, changed
 from manyheads.lab.question import Comparison, Question
 from manyheads.lab.questions import QUESTIONS
 from manyheads.lab.result_store import RESULTS, Results, definition_digest, read_results, shipped_results
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.settings import did_you_mean
 
 _EXPECTATIONS = {
-    "higher": Bilingual("higher", "更高"),
-    "lower": Bilingual("lower", "更低"),
-    "same": Bilingual("the same", "相同"),
+    "higher": Message("higher"),
+    "lower": Message("lower"),
+    "same": Message("the same"),
 }
 _VERDICTS = {
-    "as predicted": Bilingual("as predicted", "符合预测"),
-    "contrary": Bilingual("contrary to the prediction", "与预测相反"),
-    "not distinguishable": Bilingual("not distinguishable", "没有可分辨的差异"),
+    "as predicted": Message("as predicted"),
+    "contrary": Message("contrary to the prediction"),
+    "not distinguishable": Message("not distinguishable"),
 }
 
 
@@ -47,36 +48,40 @@ class Answered:
         return len(keys) == n_asked and all(effect.verdict == "as predicted" for effect in keys)
 
     @property
-    def answer(self) -> Bilingual:
+    def answer(self) -> LabText:
         """The answer in plain words, with its figures."""
         return self.fill(self.question.answer.yes if self.is_confirmed else self.question.answer.no)
 
     @property
-    def short_answer(self) -> Bilingual:
+    def short_answer(self) -> LabText:
         """The first sentence of the answer."""
-        answer = self.answer
-        return Bilingual(f"{answer.en.split('. ')[0].rstrip('.')}.", f"{answer.zh.split('。')[0]}。")
+        return changed(self.answer, _first_sentence)
 
-    def fill(self, text: Bilingual) -> Bilingual:
+    def fill(self, text: Shown) -> LabText:
         """A text of this question with its figures."""
         return fill(text, {self.question.id: (self.question, self.results)})
 
-    def describe(self, comparison: Comparison) -> Bilingual:
+    def describe(self, comparison: Comparison) -> Message:
         """What is compared: "not scaled v divided by √d_k (d_k = 512), accuracy"."""
         question = self.question
         arm, against = (question.arm(name).label for name in (comparison.arm, comparison.against))
         measure = question.measure(comparison.measure).label
         own = question.condition(comparison.condition).label
         other = question.condition(comparison.against_condition or comparison.condition).label
-        texts = []
-        for index in range(2):
-            where = f" ({own[index]})" if own[index] else ""
-            versus, colon = (" v ", ": ") if index == 0 else (" 对 ", "：")
-            sides = f"{arm[index]}{versus}{against[index]}{where}"
-            if comparison.against_condition:
-                sides = f"{arm[index]}{where}{versus}{against[index]} ({other[index]})"
-            texts.append(f"{sides}{colon}{measure[index]}")
-        return Bilingual(*texts)
+        if comparison.against_condition:
+            return Message(
+                "{arm} ({condition}) v {against} ({other}): {measure}",
+                arm=arm,
+                condition=own,
+                against=against,
+                other=other,
+                measure=measure,
+            )
+        if str(own):
+            return Message(
+                "{arm} v {against} ({condition}): {measure}", arm=arm, against=against, condition=own, measure=measure
+            )
+        return Message("{arm} v {against}: {measure}", arm=arm, against=against, measure=measure)
 
     def difference(self, effect: Effect) -> str:
         """An effect as text."""
@@ -84,21 +89,28 @@ class Answered:
         return format_difference(effect.mean, effect.low, effect.high, measure)
 
 
-def expectation_name(effect: Effect) -> Bilingual:
+def expectation_name(effect: Effect) -> Message:
     """The predicted direction in words."""
     return _EXPECTATIONS[effect.comparison.expect]
 
 
-def verdict_name(effect: Effect) -> Bilingual:
+def verdict_name(effect: Effect) -> Message:
     """The outcome in words; a value that does not depend on the seed is marked, since it is no evidence."""
     verdict = _VERDICTS[effect.verdict]
-    return Bilingual(f"{verdict.en} (computed)", f"{verdict.zh}（计算值）") if effect.is_computed else verdict
+    return Message("{verdict} (computed)", verdict=verdict) if effect.is_computed else verdict
+
+
+def _first_sentence(text: str) -> str:
+    stop, mark = ("。", "。") if "。" in text else (". ", ".")
+    return text.split(stop)[0].rstrip(mark) + mark
 
 
 def find_question(name: str) -> Question:
     """The question with this id."""
     if name not in QUESTIONS:
-        raise LabError(f"{name!r} is not a question of the lab. {did_you_mean(name, QUESTIONS)}")
+        raise LabError(
+            _("{name!r} is not a question of the lab. {hint}", name=name, hint=did_you_mean(name, QUESTIONS))
+        )
     return QUESTIONS[name]
 
 
@@ -116,12 +128,25 @@ def own_answer(question: Question, folder: Path, recipe: str = "", data: str = "
     results = read_results(path)
 
     if results.question != question.id:
-        raise LabError(f"{path} has the results of {results.question!r}, not of {question.id!r}.")
+        raise LabError(
+            _(
+                "{path} has the results of {found!r}, not of {asked!r}.",
+                path=path,
+                found=results.question,
+                asked=question.id,
+            )
+        )
     if not recipe and results.size not in ("default", "full"):
-        raise LabError(f"{path} has the results on {results.size}. Add --on {results.size} to see them.")
+        raise LabError(
+            _("{path} has the results on {recipe}. Add --on {recipe} to see them.", path=path, recipe=results.size)
+        )
     if results.definition != definition_digest(question, recipe or results.size, data):
         raise LabError(
-            f"{path} is of another version of this experiment. Run it again: manyheads lab {question.id} --fresh"
+            _(
+                "{path} is of another version of this experiment. Run it again: manyheads lab {question} --fresh",
+                path=path,
+                question=question.id,
+            )
         )
     return Answered(question, results)
 
@@ -129,4 +154,4 @@ def own_answer(question: Question, folder: Path, recipe: str = "", data: str = "
 def shipped_answers() -> Mapping[str, Answered]:
     """Every question that has shipped results."""
     found = {name: answered(question) for name, question in QUESTIONS.items()}
-    return {name: one for name, one in found.items() if one is not None}
+    return {name: answer for name, answer in found.items() if answer is not None}

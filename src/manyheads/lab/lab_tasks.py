@@ -288,7 +288,7 @@ class FewRows(_Wrapper):
         if is_test:
             return self.task.batch(n_rows, generator, is_test=True)
         rows, drawn = _fixed_rows(self), torch.randint(self.n_rows, (n_rows,), generator=generator)
-        source, target = (None if one is None else one[drawn] for one in (rows.source, rows.target))
+        source, target = (None if ids is None else ids[drawn] for ids in (rows.source, rows.target))
         return LabBatch(source, target, rows.expected[drawn], rows.is_counted[drawn])
 
 

@@ -1,19 +1,24 @@
 """A question of the lab: arms that differ in exactly the thing asked, measures, and what theory predicts.
 
-An experiment is a grid of cells, one for each arm and condition. Every cell is run with the same seeds, and arms are
-compared in pairs: same seed, same data, same initial weights where shapes allow.
+`lab_files` reads questions. An experiment is a grid of cells, one for each arm and condition. Every cell is run with
+the same seeds, and arms are compared in pairs: same seed, same data, same initial weights where shapes allow.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from manyheads.lab.lab_texts import NO_TEXT, LabText, Shown
 from manyheads.lab.setup import Setup
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 
 Changes = Mapping[str, Any]  # keys of `Setup`, or "model.…" for a field of ModelSettings
 ONLY = "-"  # the name of the condition of a question that has only one
 N_SEEDS = 6
+Better = Literal["higher", "lower"]
+Expectation = Literal["higher", "lower", "same"]
+ClaimVerdict = Literal["holds", "wrong", "half"]
+PlotKind = Literal["dots", "lines"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class Arm:
     """One of the things compared."""
 
     name: str
-    label: Bilingual
+    label: LabText
     changes: Changes = field(default_factory=dict)
 
 
@@ -30,11 +35,11 @@ class Condition:
     """Something that is the same for all arms compared, such as a width or a batch size."""
 
     name: str
-    label: Bilingual
+    label: LabText
     changes: Changes = field(default_factory=dict)
 
 
-NO_CONDITION = (Condition(ONLY, Bilingual("", "")),)
+NO_CONDITION = (Condition(ONLY, NO_TEXT),)
 
 
 @dataclass(frozen=True)
@@ -42,16 +47,18 @@ class Measure:
     """A number that every trial reports. `digits` are decimals; a percentage is stored as a fraction."""
 
     name: str
-    label: Bilingual
-    better: Literal["higher", "lower"] | None = None
+    label: Shown
+    better: Better | None = None
     is_percentage: bool = False
     digits: int = 3
     is_logarithmic: bool = False  # compare and draw on a logarithmic scale: an effect is then a ratio
     is_censored: bool = False  # a number of steps: more than the trial has means that it was not reached
 
 
-ACCURACY = Measure("accuracy", Bilingual("accuracy, %", "准确率 (%)"), "higher", is_percentage=True)
-LOSS = Measure("loss", Bilingual("loss, nats", "损失 (nat)"), "lower")
+COMMON_MEASURES = {
+    "accuracy": Measure("accuracy", Message("accuracy, %"), "higher", is_percentage=True),
+    "loss": Measure("loss", Message("loss, nats"), "lower"),
+}
 
 
 @dataclass(frozen=True)
@@ -64,8 +71,8 @@ class Comparison:
     arm: str
     against: str
     measure: str
-    expect: Literal["higher", "lower", "same"]
-    because: Bilingual
+    expect: Expectation
+    because: LabText
     condition: str = ONLY
     against_condition: str | None = None  # default: `condition`
     margin: float = 0.0
@@ -77,16 +84,16 @@ class Source:
     """What a publication reports, with its numbers."""
 
     citation: str  # "Vaswani et al. 2017, Table 3"
-    finding: Bilingual
+    finding: LabText
 
 
 @dataclass(frozen=True)
 class Claim:
     """What study notes or interview lists claim, and what the experiment says about it; both may quote figures."""
 
-    claim: Bilingual
-    verdict: Literal["holds", "wrong", "half"]
-    evidence: Bilingual
+    claim: LabText
+    verdict: ClaimVerdict
+    evidence: LabText
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class Plot:
     """A picture of one measure: a panel for each condition with a row per arm, or a line per arm over conditions."""
 
     measure: str
-    kind: Literal["dots", "lines"] = "dots"
+    kind: PlotKind = "dots"
     conditions: tuple[str, ...] = ()  # default: all
     arms: tuple[str, ...] = ()  # default: all
 
@@ -106,8 +113,8 @@ class Answer:
     Both may quote figures of the results as {{…}}; see `figures`.
     """
 
-    yes: Bilingual
-    no: Bilingual
+    yes: Shown
+    no: Shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +122,9 @@ class Question:
     """One "why" of the Transformer, as an experiment."""
 
     id: str
-    title: Bilingual
-    method: Bilingual  # what is trained on what, in two or three sentences
+    order: int = 0  # of the list of questions
+    title: Shown
+    method: Shown  # what is trained on what, in two or three sentences
     arms: tuple[Arm, ...]
     conditions: tuple[Condition, ...] = NO_CONDITION
     measures: tuple[Measure, ...]

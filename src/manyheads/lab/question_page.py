@@ -14,15 +14,17 @@ from manyheads.lab.effect_plots import draw_plot
 from manyheads.lab.effects import Effect, mean_interval
 from manyheads.lab.figures import format_value
 from manyheads.lab.lab_answers import Answered, expectation_name, verdict_name
+from manyheads.lab.lab_texts import LabText, Shown
 from manyheads.lab.question import Condition, Question
 from manyheads.lab.result_store import Results
-from manyheads.language import Bilingual, Language
+from manyheads.language import Language
+from manyheads.messages import Message
 
 _MARKS = {"as predicted": "✓", "contrary": "✗", "not distinguishable": "○"}
 _CLAIMS = {
-    "holds": Bilingual("It holds.", "成立。"),
-    "wrong": Bilingual("Wrong.", "错误。"),
-    "half": Bilingual("Only in part.", "只对了一部分。"),
+    "holds": Message("It holds."),
+    "wrong": Message("Wrong."),
+    "half": Message("Only in part."),
 }
 
 
@@ -30,12 +32,12 @@ _CLAIMS = {
 class _EffectView:
     """A row of the table of effects."""
 
-    what: Bilingual
-    expected: Bilingual
-    because: Bilingual
+    what: Shown
+    expected: Shown
+    because: Shown
     difference: str
     p: str
-    verdict: Bilingual
+    verdict: Shown
     mark: str
     kind: str
 
@@ -53,7 +55,8 @@ def render_question(answered: Answered, language: Language = "en") -> str:
         plots=[draw_plot(plot, question, results) for plot in question.plots],
         effects=[_effect_view(answered, effect) for effect in answered.effects],
         tuning=_tuning(question),
-        claims=[(one.claim, _CLAIMS[one.verdict], answered.fill(one.evidence)) for one in question.claims],
+        headings=_effect_headings(),
+        claims=[(claim.claim, _CLAIMS[claim.verdict], answered.fill(claim.evidence)) for claim in question.claims],
         cells=list(_cells(question, results)),
         command=f"manyheads lab {question.id}{_option(results.size)}",
     )
@@ -78,31 +81,33 @@ def asset(package: str, name: str) -> str:
 @cache
 def _environment() -> Environment:
     loader = PackageLoader("manyheads.lab")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-
-
-def _summary(answered: Answered) -> Bilingual:
-    results = answered.results
-    n_trials, n_seeds = len(results.rows), answered.question.n_seeds
-    stamp = results.stamp
-    size = {
-        "default": Bilingual("default size", "默认规模"),
-        "full": Bilingual("full size", "完整规模"),
-    }.get(results.size, Bilingual(f"on {results.size}", f"数据：{results.size}"))
-    verdicts = Counter(effect.verdict for effect in answered.effects)
-    predicted, contrary = verdicts["as predicted"], verdicts["contrary"]
-    unclear, n_all = verdicts["not distinguishable"], len(answered.effects)
-    source = (
-        Bilingual("shipped with manyheads", "随 manyheads 发布")
-        if answered.is_shipped
-        else Bilingual("your run", "本机运行")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return Bilingual(
-        f"{n_all} comparisons: {predicted} as predicted, {contrary} contrary, {unclear} not distinguishable · "
-        f"{n_seeds} seeds · {n_trials:,} trials · {size.en} · {source.en}, {stamp['date']}, {stamp['machine']}, "
-        f"torch {stamp['torch']}",
-        f"{n_all} 项比较：{predicted} 项符合预测，{contrary} 项相反，{unclear} 项无法分辨 · {n_seeds} 个随机种子 · "
-        f"{n_trials:,} 次试验 · {size.zh} · {source.zh}，{stamp['date']}，{stamp['machine']}，torch {stamp['torch']}",
+    environment.globals["Message"] = Message
+    return environment
+
+
+def _summary(answered: Answered) -> Message:
+    results, stamp = answered.results, answered.results.stamp
+    sizes = {"default": Message("default size"), "full": Message("full size")}
+    on_recipe = Message("on {recipe}", recipe=results.size)
+    source = Message("shipped with manyheads") if answered.is_shipped else Message("your run")
+    verdicts = Counter(effect.verdict for effect in answered.effects)
+    return Message(
+        "{n_comparisons} comparisons: {n_predicted} as predicted, {n_contrary} contrary, {n_unclear} not "
+        "distinguishable · {n_seeds} seeds · {n_trials:,} trials · {size} · {source}, {date}, {machine}, torch {torch}",
+        n_comparisons=len(answered.effects),
+        n_predicted=verdicts["as predicted"],
+        n_contrary=verdicts["contrary"],
+        n_unclear=verdicts["not distinguishable"],
+        n_seeds=answered.question.n_seeds,
+        n_trials=len(results.rows),
+        size=sizes.get(results.size, on_recipe),
+        source=source,
+        date=stamp["date"],
+        machine=stamp["machine"],
+        torch=stamp["torch"],
     )
 
 
@@ -111,17 +116,20 @@ def _option(size: str) -> str:
     return {"default": "", "full": " --full"}.get(size, f" --on {size}")
 
 
-def _tuning(question: Question) -> Bilingual:
-    rates = ", ".join(f"{rate:g}" for rate in question.learning_rates)
-    count = question.n_tuning_seeds
-    return Bilingual(
+def _tuning(question: Question) -> Message:
+    n_seeds = question.n_tuning_seeds
+    return Message(
         "Arms are paired by seed: same data, same initial weights wherever shapes allow. The learning rate of each arm "
-        f"is the best of {rates} on {count} other seed{'s' * (count > 1)}. ↑ and ↓ mark the highest and the lowest "
-        "rate that was tried: a better one may lie beyond.",
-        "各组按随机种子配对：数据相同，形状允许时初始权重也相同。"
-        f"每组的学习率从 {rates} 中选出，选择时使用另外 {count} 个种子。"
-        "↑ 和 ↓ 表示选中的是最高或最低的一档，更好的学习率可能在范围之外。",
+        "is the best of {rates} on {seeds}. ↑ and ↓ mark the highest and the lowest rate that was tried: a better one "
+        "may lie beyond.",
+        rates=", ".join(f"{rate:g}" for rate in question.learning_rates),
+        seeds=Message("1 other seed") if n_seeds == 1 else Message("{n_seeds} other seeds", n_seeds=n_seeds),
     )
+
+
+def _effect_headings() -> list[LabText]:
+    rows = Message("comparison|predicted|measured|outcome").by_language()
+    return [LabText({language: row.split("|")[column] for language, row in rows.items()}) for column in range(4)]
 
 
 def _effect_view(answered: Answered, effect: Effect) -> _EffectView:
@@ -143,7 +151,7 @@ def _p_value(effect: Effect) -> str:
     return "< 0.001" if effect.corrected_p < 0.001 else f"{effect.corrected_p:.3f}"
 
 
-def _cells(question: Question, results: Results) -> Iterator[tuple[Bilingual, list[Any]]]:
+def _cells(question: Question, results: Results) -> Iterator[tuple[Shown, list[Any]]]:
     """For each condition and arm: labels, the mean and interval of every measure, and the learning rate."""
     for condition in question.conditions:
         rows = []

@@ -16,16 +16,17 @@ from typing import Any
 import torch
 
 from manyheads.errors import LabError, RecipeError, TrainingError
+from manyheads.lab.lab_texts import in_each_language
 from manyheads.lab.question import NO_CONDITION, ONLY, Answer, Arm, Comparison, Measure, Plot, Question
 from manyheads.lab.sweep import RunTrial
 from manyheads.lab.trial import initialize_by_name
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.model import Transformer, evaluating
 from manyheads.run import Corpus, Recipe, RunFolder, read_recipe
 from manyheads.run.preparation import PreparedData, prepare
 from manyheads.settings import toml_value
 from manyheads.tasks import Task, TrainingData
-from manyheads.train import Trainer, peak_learning_rate
+from manyheads.training import Trainer, peak_learning_rate
 
 _DEFAULT_STEPS = 200
 _N_LAST = 50  # steps whose mean loss is reported
@@ -47,7 +48,7 @@ class RecipeExperiment:
     def prepare(self) -> None:
         """Clean and tokenize the text of the recipe, or find it in the cache."""
         RunFolder(self.folder).claim()
-        for _ in prepare(read_recipe(self.recipe), RunFolder(self.folder)):
+        for _stage in prepare(read_recipe(self.recipe), RunFolder(self.folder)):
             pass
 
 
@@ -59,15 +60,20 @@ def ask_on_recipe(question: Question, path: Path, folder: Path, *, is_full: bool
     possible = [arm for arm in question.arms if arm.name not in impossible]
     if len(possible) < 2:
         reasons = " ".join(dict.fromkeys(impossible.values()))
-        raise LabError(f"{question.id} cannot be asked on {path}: fewer than two of its arms can run. {reasons}")
+        raise LabError(
+            _(
+                "{question} cannot be asked on {path}: fewer than two of its arms can run. {reasons}",
+                question=question.id,
+                path=path,
+                reasons=reasons,
+            )
+        )
     peak = peak_learning_rate(recipe.train, recipe.model.width)
     metric = recipe.train.validation_metric or recipe.task_class.metrics[0]
     n_last = min(_N_LAST, n_steps)
     measures = (
-        Measure(_SCORE, Bilingual(f"{metric} on the validation set", f"验证集 {metric}"), "higher", digits=2),
-        Measure(
-            _LOSS, Bilingual(f"training loss, last {n_last} steps", f"训练损失（最后 {n_last} 步）"), "lower", digits=3
-        ),
+        Measure(_SCORE, Message("{metric} on the validation set", metric=metric), "higher", digits=2),
+        Measure(_LOSS, Message("training loss, last {n_last} steps", n_last=n_last), "lower", digits=3),
     )
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
     asked = replace(
@@ -83,10 +89,11 @@ def ask_on_recipe(question: Question, path: Path, folder: Path, *, is_full: bool
         n_tuning_seeds=1,
         measures_time=False,
         answer=_answer(question, possible),
-        method=Bilingual(
-            f"The model of {path.name} with the change of each arm, {n_steps:,} steps, scored on the validation set. "
-            "A linear baseline is not mixed in.",
-            f"以 {path.name} 的模型为基础，每组只改动一处，训练 {n_steps:,} 步，在验证集上评分；不与线性基线混合。",
+        method=Message(
+            "The model of {recipe} with the change of each arm, {n_steps:,} steps, scored on the validation set. A "
+            "linear baseline is not mixed in.",
+            recipe=path.name,
+            n_steps=n_steps,
         ),
     )
     return RecipeExperiment(
@@ -97,25 +104,24 @@ def ask_on_recipe(question: Question, path: Path, folder: Path, *, is_full: bool
 def _comparisons(question: Question) -> list[Comparison]:
     """The quality comparisons of a question, each pair of arms once, as comparisons of the validation score."""
     found: dict[tuple[str, str], Comparison] = {}
-    for one in question.comparisons:
-        better = question.measure(one.measure).better
-        if better is None or one.against_condition is not None or (one.arm, one.against) in found:
+    for asked in question.comparisons:
+        better = question.measure(asked.measure).better
+        if better is None or asked.against_condition is not None or (asked.arm, asked.against) in found:
             continue
-        expect = one.expect
+        expect = asked.expect
         if better == "lower" and expect != "same":
             expect = "higher" if expect == "lower" else "lower"
-        found[one.arm, one.against] = replace(one, measure=_SCORE, condition=ONLY, expect=expect, margin=1.0)
+        found[asked.arm, asked.against] = replace(asked, measure=_SCORE, condition=ONLY, expect=expect, margin=1.0)
     return list(found.values())
 
 
 def _answer(question: Question, arms: Sequence[Arm]) -> Answer:
     """On other data the question's own answer does not apply: name the score of each arm instead."""
-    texts = [
-        ", ".join(f"{arm.label[index]} {{{{mean {question.id} {arm.name} {ONLY} {_SCORE}}}}}" for arm in arms)
-        for index in range(2)
-    ]
-    both = Bilingual(f"Validation scores: {texts[0]}.", f"验证集得分：{texts[1]}。")
-    return Answer(both, both)
+    scores = in_each_language(
+        lambda: ", ".join(f"{arm.label} {{{{mean {question.id} {arm.name} {ONLY} {_SCORE}}}}}" for arm in arms)
+    )
+    text = Message("Validation scores: {scores}.", scores=scores)
+    return Answer(text, text)
 
 
 def _assignments(arm: Arm) -> list[str]:
@@ -126,7 +132,7 @@ def _assignments(arm: Arm) -> list[str]:
         if key == "alter":
             continue
         if name is None or callable(value):
-            raise LabError(f"An arm changes {key}, which a recipe does not have.")
+            raise LabError(_("An arm changes {key}, which a recipe does not have.", key=key))
         found.append(f"{name}={toml_value(value)}")
     return found
 
@@ -145,7 +151,7 @@ def _altered(arm: Arm, model: Transformer) -> Transformer:
     alter = arm.changes.get("alter")
     changed = model if alter is None else alter(model)
     if not isinstance(changed, Transformer):
-        raise LabError("An arm is not a Transformer, which the tasks need.")
+        raise LabError(_("An arm is not a Transformer, which the tasks need."))
     return changed
 
 

@@ -18,10 +18,11 @@ from typing import Any
 
 import torch
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.cores import count_cores
 from manyheads.errors import LabError
 from manyheads.lab.question import Question
+from manyheads.messages import _
 from manyheads.storage import atomic_write, naming_full_disk
 
 FORMAT = 1
@@ -96,14 +97,21 @@ class ResultFolder:
                 table = json.loads(line)
                 if table.pop("definition") != definition:
                     raise LabError(
-                        f"{path} belongs to another version of this experiment, or to another size. Choose another "
-                        "folder with -o, or start over with --fresh."
+                        _(
+                            "{path} belongs to another version of this experiment, or to another size. Choose another "
+                            "folder with -o, or start over with --fresh.",
+                            path=path,
+                        )
                     )
                 row = Row(**table)
             except (ValueError, KeyError, TypeError, AttributeError):
                 raise LabError(
-                    f"{path}, line {number}: not the record of a trial. The file is damaged: delete it, or start over "
-                    "with --fresh."
+                    _(
+                        "{path}, line {number}: not the record of a trial. The file is damaged: delete it, or start "
+                        "over with --fresh.",
+                        path=path,
+                        number=number,
+                    )
                 ) from None
             rows[row.key] = row
         return rows
@@ -142,16 +150,18 @@ def _cut_partial_line(path: Path) -> None:
 
 def read_results(path: Path) -> Results:
     """Read results.json."""
-    table = read_json(path, LabError)
+    table = read_json_object(path, LabError)
     try:
         if table.pop("format") != FORMAT:
-            raise LabError(f"{path} has another format than this version of manyheads reads.")
+            raise LabError(_("{path} has another format than this version of manyheads reads.", path=path))
         rows = tuple(Row(**row) for row in table.pop("rows"))
         if not all(isinstance(value, int | float) for row in rows for value in row.measures.values()):
             raise TypeError
         return Results(rows=rows, **table)
     except (KeyError, TypeError, AttributeError):
-        raise LabError(f"{path} is damaged: it lacks a field, or has one too many. Run the experiment again.") from None
+        raise LabError(
+            _("{path} is damaged: it lacks a field, or has one too many. Run the experiment again.", path=path)
+        ) from None
 
 
 def shipped_results(question: str) -> Results | None:
@@ -166,7 +176,7 @@ def definition_digest(question: Question, size: str, data: str = "") -> str:
         "question": question.id,
         "size": size,
         "arms": {arm.name: _described(arm.changes) for arm in question.arms},
-        "conditions": {one.name: _described(one.changes) for one in question.conditions},
+        "conditions": {condition.name: _described(condition.changes) for condition in question.conditions},
         "measures": [measure.name for measure in question.measures],
         "setup": _described(question.setup),
         "full": _described(question.full) if size != "default" else None,
@@ -182,7 +192,7 @@ def definition_digest(question: Question, size: str, data: str = "") -> str:
 def _described(value: Any) -> Any:
     """A value as JSON: a function by its name, a task by its fields."""
     if is_dataclass(value) and not isinstance(value, type):
-        named = {one.name: _described(getattr(value, one.name)) for one in fields(value)}
+        named = {field.name: _described(getattr(value, field.name)) for field in fields(value)}
         return {"type": type(value).__name__, **named}
     if isinstance(value, Mapping):
         return {str(key): _described(item) for key, item in value.items()}
@@ -212,8 +222,10 @@ def make_stamp(seconds: float, n_processes: int) -> dict[str, Any]:
 
 def rounded(measures: Mapping[str, float]) -> dict[str, float]:
     """Numbers as they are stored; JSON has no infinity."""
-    if wrong := [name for name, value in measures.items() if not math.isfinite(value)]:
-        raise LabError(f"A trial measured {wrong[0]} = {measures[wrong[0]]}, which is not a finite number.")
+    for name, value in measures.items():
+        if not math.isfinite(value):
+            message = _("A trial measured {name} = {value}, which is not a finite number.", name=name, value=value)
+            raise LabError(message)
     return {name: float(f"{value:.{_DIGITS}g}") for name, value in measures.items()}
 
 

@@ -38,7 +38,7 @@ class Setup:
             inner = {key.removeprefix(f"{group}."): v for key, v in changes.items() if key.startswith(f"{group}.")}
             if inner:
                 own[group] = {**getattr(self, group), **inner}
-        unknown = [key for key in own if key not in {one.name for one in fields(self)}]
+        unknown = [key for key in own if key not in {field.name for field in fields(self)}]
         if unknown:
             raise KeyError(f"Setup has no field {unknown[0]!r}.")
         return replace(self, **own)

@@ -33,6 +33,7 @@ from manyheads.lab.result_store import (
     rounded,
     sort_rows,
 )
+from manyheads.messages import _n
 from manyheads.storage import locked
 
 _TUNING_SEED = 1000  # tuning uses seeds above this, so that no seed both chooses a rate and counts
@@ -94,7 +95,8 @@ def run_trial(
     setup = asked.cell_setup(asked.arm(arm), asked.condition(condition), is_full=is_full)
     if learning_rate is not None:
         setup = replace(setup, learning_rate=learning_rate)
-    return asked.trial(setup, seed)
+    found = asked.trial(setup, seed)
+    return {measure.name: found[measure.name] for measure in asked.measures}
 
 
 def sweep(
@@ -190,8 +192,13 @@ class _Sweep:
                 yield from self._run(pool, waiting)
             except BrokenProcessPool:
                 raise LabError(
-                    f"A worker process ended unexpectedly; there may be too little memory. {len(self.rows)} trials are "
-                    "stored: run the same command again to resume, with --processes 1 to use less memory."
+                    _n(
+                        "A worker process ended unexpectedly; there may be too little memory. 1 trial is stored: run "
+                        "the same command again to resume, with --processes 1 to use less memory.",
+                        "A worker process ended unexpectedly; there may be too little memory. {n} trials are stored: "
+                        "run the same command again to resume, with --processes 1 to use less memory.",
+                        len(self.rows),
+                    )
                 ) from None
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -222,8 +229,9 @@ class _Sweep:
                 self.folder.append(row, self.definition)
                 self.rows[row.key] = row
                 if trial.is_tuning:  # the last trial of a cell's tuning makes its other trials known
-                    found = [one for one in self._next_trials(trial.arm, trial.condition) if one.key not in submitted]
-                    submitted |= {one.key for one in found}
+                    following = self._next_trials(trial.arm, trial.condition)
+                    found = [new for new in following if new.key not in submitted]
+                    submitted |= {new.key for new in found}
                     waiting += found
                 yield TrialDone(row, len(self.rows), self.n_all, self._seconds_left())
 
@@ -254,7 +262,7 @@ class _Sweep:
         sign = 1.0 if measure.better == "lower" else -1.0
 
         def mean(rate: float) -> float:
-            values = [self.rows[one.key].measures[measure.name] for one in tuning if one.learning_rate == rate]
+            values = [self.rows[trial.key].measures[measure.name] for trial in tuning if trial.learning_rate == rate]
             return sign * statistics.fmean(values) if all(map(math.isfinite, values)) else math.inf
 
         return min(self.question.learning_rates, key=mean)

@@ -22,7 +22,7 @@ from manyheads.model import ModelSettings, Transformer
 from manyheads.model.embedding import TokenEmbedding
 from manyheads.model.evaluation import evaluating
 from manyheads.model.tap import Tap
-from manyheads.train import Trainer, TrainSettings
+from manyheads.training import Trainer, TrainSettings
 
 _TEST_SEED = 7_000_000
 _N_TEST_ROWS = 512

@@ -17,18 +17,19 @@ import torch
 from manyheads.bundle import Bundle
 from manyheads.corpora import Rendering
 from manyheads.errors import LensError, ManyheadsError
-from manyheads.lens.encoded_examples import EncodedExample, Floats, encode_examples
-from manyheads.lens.examples import sample_examples
-from manyheads.lens.head_counts import for_each_map, kind_of
-from manyheads.lens.measures import ALIGNMENT_VARIANTS, aligned_maps, argmax_links, count_links
+from manyheads.lens.roles.head_counts import for_each_map, kind_of
+from manyheads.lens.roles.measures import ALIGNMENT_VARIANTS, aligned_maps, argmax_links, count_links
+from manyheads.lens.traces.encoded_examples import EncodedExample, Floats, encode_examples
+from manyheads.lens.traces.examples import sample_examples
+from manyheads.messages import _
 from manyheads.model import Transformer
 from manyheads.model.transformer import DecoderState
 from manyheads.tasks import Task
 from manyheads.tasks.lens_examples import Example
 from manyheads.tasks.lens_output import AlignedSpans, LensOutput
-from manyheads.text.gold_alignments import Link
-from manyheads.text.tokenizer import EOS
-from manyheads.text.words import split_text
+from manyheads.text.reading.gold_alignments import Link
+from manyheads.text.tokens.tokenizer import EOS
+from manyheads.text.tokens.words import split_text
 
 _N_CHOOSING = 60  # sentences that the heads are chosen by
 _MAX_HEADS = 4  # whose maps are averaged
@@ -140,7 +141,11 @@ def require_cross_attention(bundle: Bundle, where: str) -> Task:
     """Return the bundle's task; raise `LensError` if its model has no cross-attention."""
     if not bundle.task.model.settings.has_cross_attention:
         raise LensError(
-            f"{where} is a bundle of task {bundle.kind} and has no cross-attention. Only seq2seq bundles have it."
+            _(
+                "{where} is a bundle of task {kind} and has no cross-attention. Only seq2seq bundles have it.",
+                where=where,
+                kind=bundle.kind,
+            )
         )
     return bundle.task
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from manyheads.errors import LensError
+from manyheads.messages import _
 from manyheads.model import Transformer
 
 _NAME = re.compile(r"(?P<attention>[a-z]+\.\d+\.[a-z]+)/(?P<number>\d+)")
@@ -32,7 +33,7 @@ class Head:
         """Read a head from its name."""
         match = _NAME.fullmatch(text.strip())
         if match is None:
-            raise LensError(f"{text!r} is not a head. Write attention/number, like encoder.0.self/2.")
+            raise LensError(_("{text!r} is not a head. Write attention/number, like encoder.0.self/2.", text=text))
         return cls(match["attention"], int(match["number"]))
 
 
@@ -48,12 +49,21 @@ def check_head(head: Head, n_heads: Mapping[str, int]) -> None:
     if head.attention not in n_heads:
         close = difflib.get_close_matches(head.attention, n_heads, n=1)
         if not close:
-            raise LensError(f"There is no head {head}. Attentions: {', '.join(n_heads)}.")
+            raise LensError(
+                _("There is no head {head}. Attentions: {attentions}.", head=head, attentions=", ".join(n_heads))
+            )
         number = min(head.number, n_heads[close[0]] - 1)
-        raise LensError(f"There is no head {head}. Did you mean {Head(close[0], number)}?")
+        raise LensError(_("There is no head {head}. Did you mean {close}?", head=head, close=Head(close[0], number)))
     if not 0 <= head.number < n_heads[head.attention]:
         last = n_heads[head.attention] - 1
-        raise LensError(f"There is no head {head}: {head.attention} has heads 0 to {last}.")
+        raise LensError(
+            _(
+                "There is no head {head}: {attention} has heads 0 to {last}.",
+                head=head,
+                attention=head.attention,
+                last=last,
+            )
+        )
 
 
 def find_heads(model: Transformer, selection: Iterable[Head | str]) -> list[Head]:

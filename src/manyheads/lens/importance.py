@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
-from manyheads.lens.row_sample import Sample
+from manyheads.lens.scored_rows import Sample
+from manyheads.messages import _
 from manyheads.metrics import Change, Tally, compare_tallies, confidence_interval, resample_matrix, resamples
 from manyheads.model import gated
 from manyheads.tasks import Progress, Task
@@ -149,7 +150,7 @@ def sum_of_single(joint: Ablation, singles: Iterable[Ablation]) -> float:
 def rank_agreement(first: Sequence[float], second: Sequence[float], n_resamples: int = 1000) -> Agreement:
     """Return Spearman's ρ between two measures of the same heads."""
     if len(first) != len(second) or len(first) < 3:
-        raise ValueError("Agreement needs two measures of the same heads, and at least three heads.")
+        raise ValueError(_("Agreement needs two measures of the same heads, and at least three heads."))
     pairs = np.array([first, second], dtype=np.float64)
     resampled = [_spearman(np.repeat(pairs, draw, axis=1)) for draw in resamples(len(first), n_resamples)]
     low, high = confidence_interval(resampled)

@@ -15,12 +15,12 @@ from torch import Tensor
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.aligner import Aligner
-from manyheads.lens.answered_input import write_answer
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
+from manyheads.lens.traces.answered_text import write_answer
+from manyheads.messages import _
 from manyheads.model import Transformer, gated
 from manyheads.tasks import ModelInput, Task
-from manyheads.tasks.lens_output import HasLensOutput, LensOutput
-from manyheads.tasks.written_lens import WriterProbe
+from manyheads.tasks.lens_output import LensOutput, WriterProbe
 
 _BATCH_POSITIONS = 2048  # of all copies of a text in one forward pass
 
@@ -69,12 +69,11 @@ def ablate_text(
     The new answer is decoded with PyTorch. Without heads to ablate, it is the model's own answer. An aligner adds the
     word alignment of a translation, as the remaining heads see it. Callers hold a lock, see above.
     """
-    showable = _showable(task)
-    probe, original = showable.lens_probe(model_input), showable.lens_output(model_input)
+    probe, original = task.lens_probe(model_input), task.lens_output(model_input)
     before = None if original.log_probability is None else float(probe.log_probabilities(1)[0])
     with gated(task.model, ablation_gates(task.model, find_heads(task.model, heads))):
         read = write_answer(task, model_input.text, decode)
-        free = showable.lens_output(read)
+        free = task.lens_output(read)
         forced = None
         if isinstance(probe, WriterProbe):  # the alternatives of the original answer stay, to be compared
             forced = probe.output([[choice.id for choice in token.alternatives] for token in original.tokens])
@@ -95,10 +94,9 @@ def text_importance(
     and of the intent; of a masked language model, that of the tokens for all masks. Every head costs a forward pass:
     `progress` is called with the share of heads done. Callers hold a lock, see above.
     """
-    showable = _showable(task)
-    if showable.lens_output(model_input).log_probability is None:
-        raise LensError("There is no answer whose probability could change. Give an answer, or a text with [MASK].")
-    probe = showable.lens_probe(model_input)
+    if task.lens_output(model_input).log_probability is None:
+        raise LensError(_("There is no answer whose probability could change. Give an answer, or a text with [MASK]."))
+    probe = task.lens_probe(model_input)
     whole = float(probe.log_probabilities(1)[0])
     without = _without_each_head(task.model, model_input, probe.log_probabilities, progress)
     return [(head, whole - float(value)) for head, value in zip(heads_of(task.model), without, strict=True)]
@@ -117,7 +115,7 @@ def contrast_heads(
     tag; −1 is the label of the text or its intent. `instead` is a token id, or the name of a label, an intent or a tag.
     An effect is positive if the head speaks for the choice. Callers hold a lock, see above.
     """
-    probe = _showable(task).lens_probe(model_input)
+    probe = task.lens_probe(model_input)
     choice = probe.alternatives(position, instead)
     chosen, other = choice.columns
 
@@ -159,9 +157,3 @@ def _row_gates(model: Transformer, n_at_once: int) -> Iterator[tuple[dict[str, T
         for row, head in enumerate(part):
             gates[head.attention][row, head.number] = 0.0
         yield gates, len(part)
-
-
-def _showable(task: Task) -> HasLensOutput:
-    if not isinstance(task, HasLensOutput):
-        raise LensError(f"The lens cannot show the answers of {type(task).__name__}: it has no lens_output.")
-    return task

@@ -14,12 +14,13 @@ from itertools import islice
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
-from manyheads.lens.examples import sample_examples
 from manyheads.lens.heads import Head, ablation_gates, find_heads
+from manyheads.lens.traces.examples import sample_examples
+from manyheads.messages import _
 from manyheads.model import gated
 from manyheads.tasks import Prediction
 from manyheads.tasks.lens_examples import Example
-from manyheads.text.words import Word, split_text
+from manyheads.text.tokens.words import Word, split_text
 
 _N_DRAWN = 400  # examples of the bundle's own data
 _N_ANSWERED = 150  # of the shortest of them
@@ -48,7 +49,7 @@ class VisibleAblation:
 def find_visible_ablation(bundle: Bundle) -> VisibleAblation | None:
     """Return the clearest effect of one head on the answer to a held-out text; None if no head changes any answer."""
     if bundle.decode.method == "sample":
-        raise LensError("This model samples its answers: they differ with and without a head. Use `manyheads lens`.")
+        raise LensError(_("This model samples its answers: they differ with and without a head. Use `manyheads lens`."))
     examples = sample_examples(bundle, _N_DRAWN)
     cases = _cases(bundle, examples)
     words = _WordCounts.of(examples)
@@ -82,7 +83,7 @@ def _has_remarks(prediction: Prediction) -> bool:
 def _cases(bundle: Bundle, examples: Sequence[Example]) -> dict[str, str]:
     """Return short texts with their answers: correct ones without a warning, as far as the model gives any."""
     references: dict[str, str | None] = {}
-    for example in sorted(examples, key=lambda one: len(one.texts[0].text)):
+    for example in sorted(examples, key=lambda each: len(each.texts[0].text)):
         text = bundle.task.lens_examples.suggestion(bundle.task, example.texts[0].text)
         if len(split_text(text, "word")) >= _MIN_WORDS:
             references.setdefault(text, example.texts[1].text if len(example.texts) > 1 else None)
@@ -137,7 +138,7 @@ class _WordCounts:
     def of(cls, examples: Iterable[Example]) -> "_WordCounts":
         pairs = [example for example in examples if len(example.texts) > 1]
         targets = [example.texts[1] for example in pairs]
-        texts = [{*(one.words or (word.text for word in split_text(one.text, "word")))} for one in targets]
+        texts = [{*(target.words or (word.text for word in split_text(target.text, "word")))} for target in targets]
         translated: dict[str, set[str]] = {}
         for example in pairs:
             for source, target in example.sure or ():

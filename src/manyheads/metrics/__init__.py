@@ -23,6 +23,7 @@ from manyheads.metrics.card_sections import (
     Note,
     Section,
     card_record,
+    plain_texts,
     read_sections,
 )
 from manyheads.metrics.corpus_scores import (
@@ -35,7 +36,14 @@ from manyheads.metrics.corpus_scores import (
     ter_applies,
     tokenized_bleu,
 )
-from manyheads.metrics.display_names import display_name, loss_name, loss_unit_name, rows_name
+from manyheads.metrics.display_names import (
+    count_rows,
+    display_name,
+    loss_name,
+    loss_unit_name,
+    reasons_name,
+    rows_name,
+)
 from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
 from manyheads.metrics.language_scorecard import LanguageCard, MaskedCard, language_card, masked_card
 from manyheads.metrics.rouge import rouge
@@ -56,8 +64,8 @@ from manyheads.metrics.thresholds import Decisions, ThresholdChoice, choose_thre
 from manyheads.metrics.translation_errors import copies, length_ratio, repetitions
 from manyheads.metrics.translation_scorecard import (
     Answers,
-    Example,
     TranslationCard,
+    TranslationExample,
     translation_card,
     translation_scores,
 )
@@ -72,7 +80,6 @@ __all__ = [
     "Confusion",
     "Decisions",
     "Difference",
-    "Example",
     "ExampleRow",
     "Examples",
     "Figure",
@@ -93,6 +100,7 @@ __all__ = [
     "Tally",
     "ThresholdChoice",
     "TranslationCard",
+    "TranslationExample",
     "Use",
     "WorstSentence",
     "auroc",
@@ -105,6 +113,7 @@ __all__ = [
     "compare_tallies",
     "confidence_interval",
     "copies",
+    "count_rows",
     "display_name",
     "f1_tally",
     "format_score",
@@ -118,9 +127,11 @@ __all__ = [
     "lower_is_better",
     "masked_card",
     "overlap_tally",
+    "plain_texts",
     "quick_score",
     "rate_tally",
     "read_sections",
+    "reasons_name",
     "repetitions",
     "resample_matrix",
     "resamples",

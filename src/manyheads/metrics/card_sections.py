@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from manyheads.language import Bilingual
+from manyheads.language import LANGUAGES
+from manyheads.messages import Message, RecordedMessage
 from manyheads.metrics.bootstrap import Sums, f1, percentage
 from manyheads.metrics.score import Score
 from manyheads.metrics.significance import Difference
@@ -23,7 +24,7 @@ NO_LABEL = "∅"  # in a confusion matrix: no answer, or no span
 class Figure:
     """A named number; with `total`, its share of the total is shown too."""
 
-    name: Bilingual
+    name: Message
     value: float
     total: int | None = None
 
@@ -39,7 +40,7 @@ class Figures:
 class Note:
     """Something the reader should know before comparing the scores."""
 
-    text: Bilingual
+    text: Message
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class ExampleRow:
 class Examples:
     """Examples under a title."""
 
-    title: Bilingual
+    title: Message
     rows: Sequence[ExampleRow]
     are_random: bool = False  # drawn at random, so that they represent the test set
 
@@ -129,17 +130,17 @@ class Baseline:
         return f"[{low:+.1f}, {high:+.1f}]" if low or high else ""
 
     @property
-    def verdict(self) -> Bilingual:
+    def verdict(self) -> Message:
         """Whether the evaluated model is better, in words."""
         if self.is_optimistic:
-            return Bilingual("optimistic: the mixture was chosen on this set", "偏乐观：混合权重在该集合上选定")
+            return Message("optimistic: the mixture was chosen on this set")
         if not self.interval:
-            return Bilingual("every text is scored alike", "每条文本的得分都相同")
+            return Message("every text is scored alike")
         if -self.change.cost > 0 and self.change.low * self.change.high > 0:
-            return Bilingual("better than the baseline", "优于基线")
+            return Message("better than the baseline")
         if self.change.low * self.change.high > 0:
-            return Bilingual("worse than the baseline", "不如基线")
-        return Bilingual("no clear difference from the baseline", "与基线无明显差异")
+            return Message("worse than the baseline")
+        return Message("no clear difference from the baseline")
 
 
 Section = Baseline | Figures | Note | LabelTable | Confusion | Examples | Generations | Comparison
@@ -157,7 +158,7 @@ class Card(Protocol):
         """Return the other parts of the card, in reading order."""
 
 
-def label_rows(labels: Sequence[str], correct: Sums, predicted: Sums, gold: Sums) -> list[LabelRow]:
+def score_labels(labels: Sequence[str], correct: Sums, predicted: Sums, gold: Sums) -> list[LabelRow]:
     """Return a row for each label that is gold or predicted at least once."""
     columns = (percentage(correct, predicted), percentage(correct, gold), f1(correct, predicted, gold))
     precisions, recalls, f1s = (column.tolist() for column in columns)
@@ -168,16 +169,29 @@ def label_rows(labels: Sequence[str], correct: Sums, predicted: Sums, gold: Sums
     ]
 
 
-def shorten(text: str, longest: int) -> str:
+def truncate(text: str, longest: int) -> str:
     """Return the text, truncated to `longest` characters."""
     return text if len(text) <= longest else text[:longest] + "…"
+
+
+def plain_texts(value: Any) -> Any:
+    """Return nested data for JSON: a message as the list of its texts, one in each language."""
+    if isinstance(value, Message):
+        return list(value.by_language().values())
+    if isinstance(value, dict):
+        return {key: plain_texts(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_texts(item) for item in value]
+    return value
 
 
 def card_record(card: Card) -> dict[str, Any]:
     """Return the scores and sections of a card as JSON-serializable data for the log of a run."""
     return {
         "scores": [asdict(score) for score in card.scores],
-        "sections": [{"section": type(section).__name__, **asdict(section)} for section in card.sections()],
+        "sections": [
+            {"section": type(section).__name__, **plain_texts(asdict(section))} for section in card.sections()
+        ],
     }
 
 
@@ -197,10 +211,7 @@ def read_sections(record: object) -> list[Section]:
 
 def _read_figures(entry: Mapping[str, Any]) -> Figures:
     return Figures(
-        [
-            Figure(_bilingual(figure["name"]), _number(figure["value"]), figure.get("total"))
-            for figure in entry["figures"]
-        ]
+        [Figure(_message(figure["name"]), _number(figure["value"]), figure.get("total")) for figure in entry["figures"]]
     )
 
 
@@ -232,7 +243,7 @@ def _read_examples(entry: Mapping[str, Any]) -> Examples:
         ExampleRow(int(row["number"]), _text(row["text"]), _text(row["answer"]), _text(row["expected"]))
         for row in entry["rows"]
     ]
-    return Examples(_bilingual(entry["title"]), rows, bool(entry.get("are_random")))
+    return Examples(_message(entry["title"]), rows, bool(entry.get("are_random")))
 
 
 def _read_baseline(entry: Mapping[str, Any]) -> Baseline:
@@ -250,7 +261,7 @@ def _read_generations(entry: Mapping[str, Any]) -> Generations:
 _READERS: dict[str, Callable[[Mapping[str, Any]], Section]] = {
     "Baseline": _read_baseline,
     "Figures": _read_figures,
-    "Note": lambda entry: Note(_bilingual(entry["text"])),
+    "Note": lambda entry: Note(_message(entry["text"])),
     "LabelTable": _read_label_table,
     "Confusion": _read_confusion,
     "Examples": _read_examples,
@@ -258,10 +269,10 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Section]] = {
 }
 
 
-def _bilingual(value: object) -> Bilingual:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise ValueError("A text has two languages.")
-    return Bilingual(_text(value[0]), _text(value[1]))
+def _message(value: object) -> Message:
+    if not isinstance(value, list | tuple) or len(value) != len(LANGUAGES):
+        raise ValueError("Expected a text in each language.")
+    return RecordedMessage(dict(zip(LANGUAGES, map(_text, value), strict=True)))
 
 
 def _text(value: object) -> str:

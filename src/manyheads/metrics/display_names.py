@@ -1,99 +1,113 @@
-"""Names of scores, test sets, rows, cleaning reasons and losses in English and Chinese."""
+"""Displayed names of scores, test sets, rows, cleaning reasons and losses."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import reduce
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message, PluralMessage
 
-_CHINESE = {
-    "held-out test": "测试集",
-    "unseen combinations": "未见过的组合",
-    "validation": "验证集",
-    "cross-validation": "交叉验证",
-    # Scores
-    "accuracy": "准确率",
-    "accuracy where answered": "作答部分的准确率",
-    "accuracy of masked tokens": "掩码词元准确率",
-    "macro-F1": "宏平均 F1",
-    "micro-F1": "微平均 F1",
-    "exact match": "完全匹配率",
-    "exact sentences": "整句正确率",
-    "precision": "精确率",
-    "recall": "召回率",
-    "intent accuracy": "意图准确率",
-    "calibration error": "校准误差",
-    "out-of-scope AUROC": "范围外文本识别 AUROC",
-    "false alarms": "误报率",
-    "calibration error of intents": "意图校准误差",
-    "nats per character": "每字符奈特",
-    "bits per byte": "每字节比特",
-    "perplexity per word": "词困惑度",
-    "perplexity per token": "词元困惑度",
-    "perplexity of masked tokens": "掩码词元困惑度",
-    "BLEU (tokenized, lowercased)": "BLEU（已分词、小写）",
-    # Rows of a training set
-    "sentence pairs": "句对",
-    "labeled texts": "条带标签文本",
-    "tagged texts": "条已标注文本",
-    "texts": "条文本",
-    "sentences": "个句子",
-    "documents": "篇文档",
-    # Reasons why a row is dropped
-    "empty": "空行",
-    "too long": "过长",
-    "length ratio": "长度比异常",
-    "bad encoding": "编码错误",
-    "duplicate": "重复",
-    "in valid or test": "与验证集或测试集重复",
-    "in test": "与测试集重复",
-    "held out for validation": "留作验证",
-    # Terms of the loss
-    "label smoothing": "标签平滑",
-    "intent loss": "意图损失",
+_NAMES = {
+    message.text: message
+    for message in (
+        Message("held-out test"),
+        Message("unseen combinations"),
+        Message("validation"),
+        Message("cross-validation"),
+        # Scores
+        Message("accuracy"),
+        Message("accuracy where answered"),
+        Message("accuracy of masked tokens"),
+        Message("macro-F1"),
+        Message("micro-F1"),
+        Message("exact match"),
+        Message("exact sentences"),
+        Message("precision"),
+        Message("recall"),
+        Message("intent accuracy"),
+        Message("calibration error"),
+        Message("out-of-scope AUROC"),
+        Message("false alarms"),
+        Message("calibration error of intents"),
+        Message("nats per character"),
+        Message("bits per byte"),
+        Message("perplexity per word"),
+        Message("perplexity per token"),
+        Message("perplexity of masked tokens"),
+        Message("BLEU (tokenized, lowercased)"),
+        # Reasons why a row is dropped
+        Message("empty"),
+        Message("too long"),
+        Message("length ratio"),
+        Message("bad encoding"),
+        Message("duplicate"),
+        Message("in valid or test"),
+        Message("in test"),
+        Message("held out for validation"),
+        # Terms of the loss
+        Message("label smoothing"),
+        Message("intent loss"),
+    )
+}
+_ROWS: dict[str, Callable[[int], Message]] = {  # by `Task.noun`
+    "sentence pairs": lambda n: PluralMessage("1 sentence pair", "{n:,} sentence pairs", n),
+    "labeled texts": lambda n: PluralMessage("1 labeled text", "{n:,} labeled texts", n),
+    "tagged texts": lambda n: PluralMessage("1 tagged text", "{n:,} tagged texts", n),
+    "texts": lambda n: PluralMessage("1 text", "{n:,} texts", n),
+    "sentences": lambda n: PluralMessage("1 sentence", "{n:,} sentences", n),
+    "documents": lambda n: PluralMessage("1 document", "{n:,} documents", n),
 }
 _LOSS_UNITS = {  # by `Task.loss_unit`
-    "tok": Bilingual("token", "词元"),
-    "texts": Bilingual("text", "文本"),
-    "words": Bilingual("word", "词"),
-    "masked": Bilingual("masked token", "掩码词元"),
+    "tok": Message("token"),
+    "texts": Message("text"),
+    "words": Message("word"),
+    "masked": Message("masked token"),
 }
 _SETS = {"test": "held-out test", "compositional": "unseen combinations", "valid": "validation"}
 
 
-def display_name(name: str) -> Bilingual:
-    """Return a name in both languages; an unlisted name is returned unchanged."""
-    english = _SETS.get(name, name)
-    return Bilingual(english, _CHINESE.get(english, english))
+def display_name(name: str) -> Message:
+    """Return a name to display; an unlisted name is returned unchanged."""
+    name = _SETS.get(name, name)
+    return _NAMES.get(name) or Message("{name}", name=name)
 
 
-def loss_unit_name(unit: str) -> Bilingual:
+def loss_unit_name(unit: str) -> Message:
     """Return what the loss is averaged over, in the singular."""
-    return _LOSS_UNITS.get(unit, Bilingual(unit, unit))
+    return _LOSS_UNITS.get(unit) or Message("{name}", name=unit)
 
 
-def loss_name(unit: str, terms: Mapping[str, float]) -> Bilingual:
+def loss_name(unit: str, terms: Mapping[str, float]) -> Message:
     """Return what a loss measures: "nats per token, with label smoothing 0.1"; `terms` are in it beside the entropy."""
-    name = loss_unit_name(unit)
-    listed = [(display_name(term), f"{weight:g}") for term, weight in terms.items()]
-    english = " and ".join(f"{term.en} {weight}" for term, weight in listed)
-    chinese = "、".join(f"{term.zh} {weight}" for term, weight in listed)
-    return Bilingual(
-        f"nats per {name.en}" + (f", with {english}" if listed else ""),
-        f"每个{name.zh}的奈特数" + (f"，含{chinese}" if listed else ""),
-    )
+    nats = Message("nats per {unit}", unit=loss_unit_name(unit))
+    weighted = [Message("{term} {weight:g}", term=display_name(term), weight=weight) for term, weight in terms.items()]
+    if not weighted:
+        return nats
+    listed = reduce(lambda first, second: Message("{first} and {second}", first=first, second=second), weighted)
+    return Message("{nats}, with {terms}", nats=nats, terms=listed)
 
 
-def rows_name(noun: str, n_kept: int, dropped: Mapping[str, int]) -> Bilingual:
+def count_rows(noun: str, n: int) -> Message:
+    """Return a number of rows: "2,000 sentence pairs"."""
+    return _ROWS[noun](n) if noun in _ROWS else Message("{n:,} {noun}", n=n, noun=noun)
+
+
+def rows_name(noun: str, n_kept: int, dropped: Mapping[str, int]) -> Message:
     """Return how many rows are used, and how many are kept out and why, the most frequent reason first."""
-    reasons = sorted(
-        ((count, display_name(reason)) for reason, count in dropped.items() if count), key=lambda one: -one[0]
-    )
-    name, n_out = display_name(noun), sum(dropped.values())
+    n_out = sum(dropped.values())
     if not n_out:
-        return Bilingual(f"{n_kept:,} {name.en}", f"{n_kept:,} {name.zh}")
-    english = ", ".join(f"{count:,} {reason.en}" for count, reason in reasons)
-    chinese = "，".join(f"{reason.zh} {count:,}" for count, reason in reasons)
-    total = n_kept + n_out
-    return Bilingual(
-        f"{n_kept:,} of {total:,} {name.en} · {n_out:,} kept out: {english}",
-        f"{n_kept:,} / {total:,} {name.zh} · 排除 {n_out:,}：{chinese}",
+        return count_rows(noun, n_kept)
+    return Message(
+        "{n_kept:,} of {all_rows} · {n_out:,} kept out: {reasons}",
+        n_kept=n_kept,
+        all_rows=count_rows(noun, n_kept + n_out),
+        n_out=n_out,
+        reasons=reasons_name(dropped),
+    )
+
+
+def reasons_name(dropped: Mapping[str, int]) -> Message:
+    """Return how many rows are dropped for each reason, the most frequent one first."""
+    counts = sorted((item for item in dropped.items() if item[1]), key=lambda item: -item[1])
+    return reduce(
+        lambda first, second: Message("{first}, {second}", first=first, second=second),
+        (Message("{n:,} {reason}", n=count, reason=display_name(reason)) for reason, count in counts),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, PluralMessage, _
 from manyheads.metrics.bootstrap import (
     N_RESAMPLES,
     Count,
@@ -32,8 +32,8 @@ from manyheads.metrics.card_sections import (
     LabelTable,
     Note,
     Section,
-    label_rows,
-    shorten,
+    score_labels,
+    truncate,
 )
 from manyheads.metrics.score import Score
 
@@ -77,38 +77,37 @@ class LabelCard:
         sections: list[Section] = []
         if self.worst:
             rows = [
-                ExampleRow(one.number, one.text, join_labels(one.predicted), join_labels(one.gold), one.probability)
-                for one in self.worst
+                ExampleRow(
+                    mistake.number,
+                    mistake.text,
+                    format_labels(mistake.predicted),
+                    format_labels(mistake.gold),
+                    mistake.probability,
+                )
+                for mistake in self.worst
             ]
-            sections.append(Examples(Bilingual("most confident mistakes", "置信度最高的错误"), rows))
+            sections.append(Examples(Message("most confident mistakes"), rows))
         if self.confusion:
             sections.append(self.confusion)
         sections.append(LabelTable(self.rows))
-        figures = [Figure(Bilingual("texts", "文本数"), self.n_texts)]
+        figures = [Figure(Message("number of texts"), self.n_texts)]
         if self.n_abstained:
-            figures.append(Figure(Bilingual("without an answer", "未作答"), self.n_abstained, self.n_texts))
+            figures.append(Figure(Message("without an answer"), self.n_abstained, self.n_texts))
         sections.append(Figures(figures))
         sections += [self.baseline] if self.baseline else []
-        return [*sections, *unknown_label_notes(self.n_unknown, Bilingual("texts", "条文本"))]
+        if self.n_unknown:
+            note = PluralMessage(
+                "1 text with a label that is not in the training data: no answer can be correct.",
+                "{n:,} texts with a label that is not in the training data: no answer can be correct.",
+                self.n_unknown,
+            )
+            sections.append(Note(note))
+        return sections
 
 
-def join_labels(labels: Sequence[str]) -> str:
+def format_labels(labels: Sequence[str]) -> str:
     """Return labels on one line; `NO_LABEL` if there are none."""
     return ", ".join(labels) or NO_LABEL
-
-
-def unknown_label_notes(n_unknown: int, items: Bilingual) -> list[Note]:
-    """Return a note about gold labels that are not in the training data, if there are any."""
-    if not n_unknown:
-        return []
-    return [
-        Note(
-            Bilingual(
-                f"{n_unknown:,} {items.en} with a label that is not in the training data: no answer can be correct.",
-                f"有 {n_unknown:,} {items.zh}的标签未在训练数据中出现，模型不可能答对。",
-            )
-        )
-    ]
 
 
 def label_card(
@@ -136,7 +135,7 @@ def label_card(
     extremes = partial(_extremes, n_texts=len(texts), n_labels=len(names))
     sums = sum_resamples(counts, len(texts), n_columns, extremes, n_resamples)
     n_abstained = 0 if multi_label else sum(not row for row in predicted)
-    rows = label_rows(names, *_by_label(sums.total, len(names)))
+    rows = score_labels(names, *_by_label(sums.total, len(names)))
     return LabelCard(
         scores=_scores(sums, len(names), multi_label=multi_label, abstains=n_abstained > 0),
         n_texts=len(texts),
@@ -152,7 +151,7 @@ def _check(
     texts: Sequence[str], gold: Labels, predicted: Labels, probabilities: Probabilities, labels: Sequence[str]
 ) -> None:
     if not texts:
-        raise DataError("There is nothing to score: the test set is empty.")
+        raise DataError(_("There is nothing to score: the test set is empty."))
     if not len(texts) == len(gold) == len(predicted) == len(probabilities):
         raise ValueError(f"{len(texts)} texts, {len(gold)} gold and {len(predicted)} predicted labels do not match.")
     if probabilities.shape[1:] != (len(labels),):
@@ -261,7 +260,7 @@ def _confusion(gold: Labels, predicted: Labels, names: Sequence[str]) -> Confusi
     if len(labels) > _MAX_CONFUSION:
         return None
     indices = {name: index for index, name in enumerate(names)}
-    counts = [[0] * len(labels) for _ in labels]
+    counts = [[0] * len(labels) for _row in labels]
     for pair in zip(gold, predicted, strict=True):
         row, column = (indices[answer[0]] if answer else -1 for answer in pair)
         counts[row][column] += 1
@@ -283,7 +282,7 @@ def _worst(
     for index, (true, found) in enumerate(zip(gold, predicted, strict=True)):
         if set(true) != set(found) and (found or multi_label):
             confidence = _confidence(true, found, probabilities[index].tolist(), columns, multi_label=multi_label)
-            text = shorten(texts[index], LONGEST_TEXT)
+            text = truncate(texts[index], LONGEST_TEXT)
             mistakes.append(Mistake(index + 1, text, tuple(true), tuple(found), confidence))
     return sorted(mistakes, key=lambda mistake: -mistake.probability)[:N_WORST]
 

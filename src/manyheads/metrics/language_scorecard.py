@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.metrics.bootstrap import (
     N_RESAMPLES,
     Count,
@@ -45,10 +45,10 @@ class LanguageCard:
     def sections(self) -> list[Section]:
         """Return generated samples and the size of the test set."""
         figures = [
-            Figure(Bilingual("tokens", "词元数"), self.n_tokens),
-            Figure(Bilingual("characters", "字符数"), self.n_characters),
-            Figure(Bilingual("words", "词数"), self.n_words),
-            Figure(Bilingual("bytes", "字节数"), self.n_bytes),
+            Figure(Message("tokens"), self.n_tokens),
+            Figure(Message("characters"), self.n_characters),
+            Figure(Message("words"), self.n_words),
+            Figure(Message("bytes"), self.n_bytes),
         ]
         return [*([Generations(self.samples)] if self.samples else []), Figures(figures)]
 
@@ -74,7 +74,7 @@ def language_card(
     if len({len(column) for column in columns}) > 1:
         raise ValueError("Nats, tokens, characters, words and bytes are not of the same texts.")
     if not sum(tokens):
-        raise DataError("There is nothing to score: the test set is empty.")
+        raise DataError(_("There is nothing to score: the test set is empty."))
     extremes = partial(_language_extremes, factors=rate_extremes(nats, tokens))
     sums = _sum_columns(columns, item, extremes, n_resamples)
     has_words = sum(words) > 0 and sum(characters) / sum(words) <= _MAX_WORD_LENGTH
@@ -107,8 +107,8 @@ class MaskedCard:
     def sections(self) -> list[Section]:
         """Return the size of the test set."""
         figures = [
-            Figure(Bilingual("texts", "文本数"), self.n_texts),
-            Figure(Bilingual("masked tokens", "掩码词元数"), self.n_masked),
+            Figure(Message("number of texts"), self.n_texts),
+            Figure(Message("masked tokens"), self.n_masked),
         ]
         return [Figures(figures)]
 
@@ -123,7 +123,7 @@ def masked_card(
 ) -> MaskedCard:
     """Return the scorecard for the masked tokens of each text: how many are correct, how many there are, their nats."""
     if not sum(n_masked):
-        raise DataError("There is nothing to score: the test set is empty.")
+        raise DataError(_("There is nothing to score: the test set is empty."))
     extremes = partial(_masked_extremes, factors=rate_extremes(nats, n_masked))
     sums = _sum_columns((n_correct, n_masked, nats), "documents", extremes, n_resamples)
     details = [context] if context else []

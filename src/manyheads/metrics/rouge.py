@@ -37,7 +37,7 @@ def rouge(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: 
     """
     counts: list[Count] = []
     for text, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
-        values = text_rouge(split_words(hypothesis.lower()), split_words(reference.lower()))
+        values = text_rouge(rouge_words(hypothesis.lower()), rouge_words(reference.lower()))
         counts += [(text, column, value) for column, value in enumerate((*values, 1.0))]
     sums = sum_resamples(counts, len(hypotheses), len(_NAMES) + 1, _extremes, n_resamples)
     return [sums.score(name, partial(_mean, column=column), _SIGNATURE) for column, name in enumerate(_NAMES)]
@@ -71,7 +71,7 @@ def _longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> 
     return len(first) - row.bit_count()
 
 
-def split_words(text: str) -> list[str]:
+def rouge_words(text: str) -> list[str]:
     """Return the words of a text without punctuation; single characters in scripts without spaces."""
     return "".join(chain.from_iterable(map(_separate, text))).split()
 

@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Literal
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.settings import build
 
 Use = Literal["training", "stopping", "calibration", "decoding"]  # of a set, which makes its scores optimistic
 
 _LOWER_IS_BETTER = {"ter", "loss", "perplexity", "nats", "bits", "calibration", "false"}  # first words of score names
 _FEW = 30  # texts; with fewer, an interval says little
-_USES: dict[str, Bilingual] = {
-    "training": Bilingual("to train", "训练"),
-    "stopping": Bilingual("to choose the checkpoint", "选择检查点"),
-    "calibration": Bilingual("to calibrate the probabilities", "校准概率"),
-    "decoding": Bilingual("to choose the length penalty", "选择长度惩罚"),
+_USES: dict[str, Message] = {
+    "training": Message("to train"),
+    "stopping": Message("to choose the checkpoint"),
+    "calibration": Message("to calibrate the probabilities"),
+    "decoding": Message("to choose the length penalty"),
 }
 _DECIMALS = {"loss": 3, "nats": 3, "bits": 3, "perplexity": 2}  # by the first word of the name; 1 for all others
 
@@ -38,16 +39,14 @@ class Score:
         return build(cls, record, "score.")
 
 
-def score_notes(n: int | None, used_for: Sequence[str]) -> Iterator[Bilingual]:
+def score_notes(n: int | None, used_for: Sequence[str]) -> Iterator[Message]:
     """Yield what a reader should know about scores of `n` texts of a set that was used for something else too."""
     if n is not None and n < _FEW:
-        yield Bilingual(f"n = {n}: so few that the interval says little.", f"n = {n}：样本太少，区间参考价值有限。")
+        yield Message("n = {n}: so few that the interval says little.", n=n)
     uses = [_USES[use] for use in used_for if use in _USES]
     if uses:
-        yield Bilingual(
-            f"The set was also used {' and '.join(use.en for use in uses)}: its scores are optimistic.",
-            f"这个集合还用于{'和'.join(use.zh for use in uses)}，得分偏乐观。",
-        )
+        listed = reduce(lambda first, second: Message("{first} and {second}", first=first, second=second), uses)
+        yield Message("The set was also used {uses}: its scores are optimistic.", uses=listed)
 
 
 def lower_is_better(name: str) -> bool:

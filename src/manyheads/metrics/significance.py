@@ -112,4 +112,4 @@ def _shuffled_differences(metric: Metric, ours: Stats, theirs: Stats, n_trials: 
     rng, total, lead = np.random.default_rng(_SEED), ours.sum(0) + theirs.sum(0), ours - theirs
     # Swapping sentences moves their lead from one sum to the other.
     sums = (ours.sum(0) - rng.integers(2, size=len(ours)) @ lead for _ in range(n_trials))
-    return np.array([score_from_stats(metric, one) - score_from_stats(metric, total - one) for one in sums])
+    return np.array([score_from_stats(metric, ours) - score_from_stats(metric, total - ours) for ours in sums])

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, PluralMessage, _
 from manyheads.metrics.bootstrap import (
     N_RESAMPLES,
     Count,
@@ -29,13 +29,14 @@ from manyheads.metrics.card_sections import (
     Figures,
     LabelRow,
     LabelTable,
+    Note,
     Section,
-    label_rows,
-    shorten,
+    score_labels,
+    truncate,
 )
-from manyheads.metrics.label_scorecard import LONGEST_TEXT, N_WORST, unknown_label_notes
+from manyheads.metrics.label_scorecard import LONGEST_TEXT, N_WORST
 from manyheads.metrics.score import Score
-from manyheads.text.tag_schemes import Span
+from manyheads.text.reading.tag_schemes import Span
 
 Spans = Sequence[Sequence[Span]]  # of each sentence
 IntentRule = Literal["strict", "any"]
@@ -78,22 +79,29 @@ class SpanCard:
         if self.worst:
             rows = [
                 ExampleRow(
-                    one.number,
-                    one.text,
-                    _join(one.predicted_label, one.predicted),
-                    _join(one.gold_label, one.gold),
+                    sentence.number,
+                    sentence.text,
+                    _join(sentence.predicted_label, sentence.predicted),
+                    _join(sentence.gold_label, sentence.gold),
                 )
-                for one in self.worst
+                for sentence in self.worst
             ]
-            sections.append(Examples(Bilingual("sentences with the most wrong spans", "错误片段最多的句子"), rows))
+            sections.append(Examples(Message("sentences with the most wrong spans"), rows))
         figures = [
-            Figure(Bilingual("sentences", "句数"), self.n_texts),
-            Figure(Bilingual("spans", "片段数"), self.n_spans),
-            Figure(Bilingual("predicted spans", "预测片段数"), self.n_predicted),
+            Figure(Message("number of sentences"), self.n_texts),
+            Figure(Message("spans"), self.n_spans),
+            Figure(Message("predicted spans"), self.n_predicted),
         ]
         sections += [self.confusion, LabelTable(self.rows), Figures(figures)]
         sections += [self.baseline] if self.baseline else []
-        return [*sections, *unknown_label_notes(self.n_unknown, Bilingual("spans", "个片段"))]
+        if self.n_unknown:
+            note = PluralMessage(
+                "1 span with a label that is not in the training data: no answer can be correct.",
+                "{n:,} spans with a label that is not in the training data: no answer can be correct.",
+                self.n_unknown,
+            )
+            sections.append(Note(note))
+        return sections
 
 
 def _join(label: str, spans: Sequence[str]) -> str:
@@ -129,7 +137,7 @@ def span_card(
         n_texts=len(texts),
         n_spans=len(gold),
         n_predicted=sum(map(len, predicted_spans)),
-        rows=label_rows(names, *sums.total[_FIRST_LABEL:].reshape(3, len(names))),
+        rows=score_labels(names, *sums.total[_FIRST_LABEL:].reshape(3, len(names))),
         confusion=_confusion(gold_spans, predicted_spans, names),
         n_unknown=sum(known is not None and span.label not in known for span in gold),
         worst=_worst(texts, gold_spans, predicted_spans, sentence_intents),
@@ -160,7 +168,7 @@ class _Intents:
 
 def _check(texts: Sequence[str], gold: Spans, predicted: Spans, intents: _Intents) -> None:
     if not texts:
-        raise DataError("There is nothing to score: the test set is empty.")
+        raise DataError(_("There is nothing to score: the test set is empty."))
     lengths = {len(texts), len(gold), len(predicted)}
     lengths |= {len(labels) for labels in (intents.gold, intents.predicted) if labels is not None}
     if len(lengths) > 1 or (intents.gold is None) != (intents.predicted is None):
@@ -224,7 +232,7 @@ def _worst(texts: Sequence[str], gold: Spans, predicted: Spans, intents: _Intent
     wrong = [
         WorstSentence(
             sentence + 1,
-            shorten(text, LONGEST_TEXT),
+            truncate(text, LONGEST_TEXT),
             _format_spans(text, true),
             _format_spans(text, found),
             len({(span.start, span.end) for span in set(true) ^ set(found)}) + (not intents.is_correct(sentence)),
@@ -233,7 +241,7 @@ def _worst(texts: Sequence[str], gold: Spans, predicted: Spans, intents: _Intent
         for sentence, (text, true, found) in enumerate(zip(texts, gold, predicted, strict=True))
         if set(true) != set(found) or not intents.is_correct(sentence)
     ]
-    return sorted(wrong, key=lambda one: -one.n_wrong)[:N_WORST]
+    return sorted(wrong, key=lambda sentence: -sentence.n_wrong)[:N_WORST]
 
 
 def _format_spans(text: str, spans: Sequence[Span]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message, PluralMessage
 from manyheads.metrics.score import Score
 from manyheads.metrics.tallies import share_tally
 
@@ -19,7 +19,7 @@ _UNLIKELY = 0.05  # labels below it are no candidates where a text may have seve
 _FEW_ANSWERS = 30
 _FEW_ERRORS = 5  # with fewer expected errors among the answers, the precision is not well known
 
-TEXTS, SPANS = Bilingual("texts answered", "作答文本"), Bilingual("spans kept", "保留片段")
+TEXTS, SPANS = Message("texts answered"), Message("spans kept")
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Decisions:
     probabilities: NDArray[np.float64]
     are_correct: NDArray[np.bool_]
     n_texts: int
-    coverage_of: Bilingual = TEXTS  # or SPANS
+    coverage_of: Message = TEXTS  # or SPANS
     lowest: float = 0.0  # threshold that keeps all answers
 
     def coverage(self, is_kept: NDArray[np.bool_]) -> float:
@@ -60,38 +60,42 @@ class ThresholdChoice:
     precision: Score | None  # of the chosen threshold, with its interval
     best: ThresholdRow | None  # the highest precision of at least a few answers; None without answers
     rows: Sequence[ThresholdRow]  # of some thresholds, for comparison
-    coverage_of: Bilingual
+    coverage_of: Message
     n_texts: int
 
-    def notes(self) -> Iterator[Bilingual]:
+    def notes(self) -> Iterator[Message]:
         """Yield what to know before using the threshold."""
         if self.chosen is None:
             if self.best is None:
-                yield Bilingual("The model gave no answer at all.", "模型没有给出任何答案。")
+                yield Message("The model gave no answer at all.")
                 return
             best, wanted = self.best, f"{self.wanted:g}"
-            yield Bilingual(
-                f"No threshold reaches a precision of {wanted} % on these rows. The highest is {best.precision:.1f} %, "
-                f"of {best.n_answers:,} answers at {best.threshold:g}.",
-                f"在这些数据上，没有阈值能达到 {wanted} % 的精确率。"
-                f"最高为 {best.precision:.1f} %（阈值 {best.threshold:g}，{best.n_answers:,} 个答案）。",
+            yield PluralMessage(
+                "No threshold reaches a precision of {wanted} % on these rows. The highest is {precision:.1f} %, of 1 "
+                "answer at {threshold:g}.",
+                "No threshold reaches a precision of {wanted} % on these rows. The highest is {precision:.1f} %, of "
+                "{n:,} answers at {threshold:g}.",
+                best.n_answers,
+                wanted=wanted,
+                precision=best.precision,
+                threshold=best.threshold,
             )
             return
         n_answers, needed = self.chosen.n_answers, _answers_needed(self.wanted)
         if math.isinf(needed):
-            yield Bilingual(
-                f"{n_answers:,} correct answers do not show that there are no errors elsewhere.",
-                f"{n_answers:,} 个正确答案并不能保证在其他数据上不出错。",
+            yield PluralMessage(
+                "1 correct answer does not show that there are no errors elsewhere.",
+                "{n:,} correct answers do not show that there are no errors elsewhere.",
+                n_answers,
             )
         elif n_answers < needed:
-            yield Bilingual(
-                f"Only {n_answers:,} answers carry this precision; to know it well would take {needed:,.0f}.",
-                f"这一精确率仅由 {n_answers:,} 个答案得出；要可靠地确定它，需要 {needed:,.0f} 个。",
+            yield PluralMessage(
+                "Only 1 answer carries this precision; to know it well would take {needed:,.0f}.",
+                "Only {n:,} answers carry this precision; to know it well would take {needed:,.0f}.",
+                n_answers,
+                needed=needed,
             )
-        yield Bilingual(
-            "The threshold was chosen on these rows, so their precision is optimistic: check it on others.",
-            "阈值是在这些数据上选出的，此处的精确率偏乐观，请用其他数据核对。",
-        )
+        yield Message("The threshold was chosen on these rows, so their precision is optimistic: check it on others.")
 
 
 def choose_threshold(decisions: Decisions, wanted: float) -> ThresholdChoice:

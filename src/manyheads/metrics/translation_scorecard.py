@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manyheads.language import Bilingual
-from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Figure, Figures, Note, Section, shorten
+from manyheads.messages import Message, PluralMessage
+from manyheads.metrics.card_sections import Comparison, ExampleRow, Examples, Figure, Figures, Note, Section, truncate
 from manyheads.metrics.corpus_scores import bleu, chrf, sentence_chrf, ter, ter_applies, tokenized_bleu
 from manyheads.metrics.rouge import rouge
 from manyheads.metrics.score import Score
@@ -19,7 +19,7 @@ _SEED = 12345
 
 
 @dataclass(frozen=True)
-class Example:
+class TranslationExample:
     """One sentence of a test set, its translation and its reference, truncated if very long."""
 
     number: int  # in the test set, from 1
@@ -43,8 +43,8 @@ class TranslationCard:
     n_empty_references: int  # they are scored too: any translation of them is wrong
     n_cut_off: int  # translations that reached the maximum length before EOS
     n_too_long: int  # sources too long for the model; their translation counts as empty
-    worst: Sequence[Example]  # by sentence chrF; of equals, the longest reference first
-    random: Sequence[Example]
+    worst: Sequence[TranslationExample]  # by sentence chrF; of equals, the longest reference first
+    random: Sequence[TranslationExample]
     differences: Sequence[Difference] = ()  # to another system
     against: str | None = None  # the name of that system
 
@@ -52,12 +52,10 @@ class TranslationCard:
         """Return examples, counts of errors and the comparison with another system."""
         sections: list[Section] = []
         if self.worst:
-            sections.append(
-                Examples(Bilingual("worst by chrF", "chrF 最低的句子"), list(map(_example_row, self.worst)))
-            )
+            sections.append(Examples(Message("worst by chrF"), list(map(_example_row, self.worst))))
         if self.random:
             rows = list(map(_example_row, self.random))
-            sections.append(Examples(Bilingual("drawn at random", "随机抽取的句子"), rows, are_random=True))
+            sections.append(Examples(Message("drawn at random"), rows, are_random=True))
         sections += [Figures(self._figures()), *self._notes()]
         if self.against is not None:
             sections.append(Comparison(self.against, self.differences))
@@ -65,39 +63,50 @@ class TranslationCard:
 
     def _figures(self) -> list[Figure]:
         counts = {
-            Bilingual("copies of the source", "照抄原文"): self.n_copies,
-            Bilingual("wrong copies", "误抄原文"): self.n_wrong_copies,
-            Bilingual("repetitions", "重复片段"): self.n_repetitions,
-            Bilingual("empty", "空译文"): self.n_empty,
-            Bilingual("cut off", "被截断"): self.n_cut_off,
-            Bilingual("source too long", "原文过长"): self.n_too_long,
-            Bilingual("empty reference", "空参考译文"): self.n_empty_references,
+            Message("copies of the source"): self.n_copies,
+            Message("wrong copies"): self.n_wrong_copies,
+            Message("repetitions"): self.n_repetitions,
+            Message("empty translation"): self.n_empty,
+            Message("cut off"): self.n_cut_off,
+            Message("source too long"): self.n_too_long,
+            Message("empty reference"): self.n_empty_references,
         }
         return [
-            Figure(Bilingual("sentences", "句数"), self.n_sentences),
-            Figure(Bilingual("length ratio to reference", "与参考译文的长度比"), self.length_ratio),
+            Figure(Message("number of sentences"), self.n_sentences),
+            Figure(Message("length ratio to reference"), self.length_ratio),
             *(Figure(name, count, self.n_sentences) for name, count in counts.items()),
         ]
 
     def _notes(self) -> list[Note]:
-        notes = []
+        notes: list[Message] = []
         if self.n_cut_off:
-            english = f"{_number_of(self.n_cut_off, 'translation')} cut off at the maximum length."
-            notes.append(Note(Bilingual(english, f"{self.n_cut_off:,} 条译文达到最大长度，被截断。")))
+            notes.append(
+                PluralMessage(
+                    "1 translation cut off at the maximum length.",
+                    "{n:,} translations cut off at the maximum length.",
+                    self.n_cut_off,
+                )
+            )
         if self.n_too_long:
-            english = f"{_number_of(self.n_too_long, 'source')} too long for the model, scored as empty translations."
-            notes.append(Note(Bilingual(english, f"{self.n_too_long:,} 条原文超出模型长度，按空译文计分。")))
+            notes.append(
+                PluralMessage(
+                    "1 source too long for the model, scored as an empty translation.",
+                    "{n:,} sources too long for the model, scored as empty translations.",
+                    self.n_too_long,
+                )
+            )
         if self.n_empty_references:
-            english = f"{_number_of(self.n_empty_references, 'reference')} empty: any translation of them is wrong."
-            notes.append(Note(Bilingual(english, f"{self.n_empty_references:,} 条参考译文为空，任何译文都算错。")))
-        return notes
+            notes.append(
+                PluralMessage(
+                    "1 reference empty: any translation of it is wrong.",
+                    "{n:,} references empty: any translation of them is wrong.",
+                    self.n_empty_references,
+                )
+            )
+        return list(map(Note, notes))
 
 
-def _number_of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def _example_row(example: Example) -> ExampleRow:
+def _example_row(example: TranslationExample) -> ExampleRow:
     return ExampleRow(example.number, example.source, example.translation, example.reference)
 
 
@@ -130,7 +139,7 @@ def translation_card(
     are_copies = copies(answers.sources, texts)
     are_wrong = [reference.strip() != text.strip() for reference, text in zip(references, texts, strict=True)]
     examples = _make_examples(answers)
-    worst = sorted(examples, key=lambda one: (one.chrf, -len(one.reference)))
+    worst = sorted(examples, key=lambda example: (example.chrf, -len(example.reference)))
     drawn = np.random.default_rng(_SEED).permutation(len(examples))[:n_examples]
     return TranslationCard(
         scores=[
@@ -160,15 +169,15 @@ def translation_scores(texts: Sequence[str], references: Sequence[str], language
     return [*scores, ter(texts, references, language)] if ter_applies(language) else scores
 
 
-def _make_examples(answers: Answers) -> list[Example]:
+def _make_examples(answers: Answers) -> list[TranslationExample]:
     columns = (answers.sources, answers.texts, answers.references)
     rows = zip(*columns, sentence_chrf(answers.texts, answers.references), strict=True)
     return [
-        Example(
+        TranslationExample(
             number=number,
-            source=shorten(source, _LONGEST_TEXT),
-            translation=shorten(translation, _LONGEST_TEXT),
-            reference=shorten(reference, _LONGEST_TEXT),
+            source=truncate(source, _LONGEST_TEXT),
+            translation=truncate(translation, _LONGEST_TEXT),
+            reference=truncate(reference, _LONGEST_TEXT),
             chrf=score,
         )
         for number, (source, translation, reference, score) in enumerate(rows, start=1)

@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from manyheads.messages import _
 from manyheads.model.dropout import Dropout
 from manyheads.model.kv_cache import KeyValueCache
 from manyheads.model.masks import View
@@ -188,4 +189,11 @@ class MultiHeadAttention(nn.Module):
 def check_gate(gate: Tensor, n_heads: int, name: str) -> None:
     """Refuse a gate that would silently broadcast over heads."""
     if gate.dim() not in (1, 2) or gate.size(-1) != n_heads:
-        raise ValueError(f"{name} has {n_heads} heads and needs one gate per head, not a tensor of {list(gate.shape)}.")
+        raise ValueError(
+            _(
+                "{name} has {n_heads} heads and needs one gate per head, not a tensor of {shape}.",
+                name=name,
+                n_heads=n_heads,
+                shape=list(gate.shape),
+            )
+        )

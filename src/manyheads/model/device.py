@@ -3,6 +3,7 @@
 import torch
 
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 
 
 def pick_device(name: str) -> torch.device:
@@ -14,9 +15,15 @@ def pick_device(name: str) -> torch.device:
     if not is_available.get(kind, False):
         available = ", ".join(kind for kind, available in is_available.items() if available)
         raise RecipeError(
-            f'device = "{name}" is not available on this machine. Available: {available}. "auto" picks the fastest.'
+            _(
+                'device = "{name}" is not available on this machine. Available: {available}. "auto" picks the fastest.',
+                name=name,
+                available=available,
+            )
         )
     try:
         return torch.device(name)
     except RuntimeError:
-        raise RecipeError(f'device = "{name}" is not a valid device name. Write "{kind}" or "{kind}:0".') from None
+        raise RecipeError(
+            _('device = "{name}" is not a valid device name. Write "{kind}" or "{kind}:0".', name=name, kind=kind)
+        ) from None

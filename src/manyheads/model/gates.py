@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from torch import Tensor
 
+from manyheads.messages import _
 from manyheads.model.attention import Gate, GateFactory, check_gate
 from manyheads.model.transformer import Transformer
 from manyheads.settings import did_you_mean
@@ -26,7 +27,8 @@ def gated(model: Transformer, gates: Mapping[str, Gate | GateFactory]) -> Iterat
     attentions = {attention.name: attention for attention in model.attentions()}
     for name, gate in gates.items():
         if name not in attentions:
-            raise ValueError(f"There is no attention {name} to gate. {did_you_mean(name, attentions)}")
+            hint = did_you_mean(name, attentions)
+            raise ValueError(_("There is no attention {name} to gate. {hint}", name=name, hint=hint))
         if isinstance(gate, Tensor):
             check_gate(gate, attentions[name].heads.n_heads, name)
     outer = {name: attentions[name].gate for name in gates}

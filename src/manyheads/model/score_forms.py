@@ -38,7 +38,7 @@ class ScoreForm(nn.Module):
         super().__init__()
 
     @classmethod
-    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+    def n_parameters(cls, heads: HeadShape, max_length: int) -> int:
         """The number of parameters that the form would have, to refuse a model that is too large before it is built."""
         return 0
 
@@ -88,7 +88,7 @@ class Cosine(DotForm):
         self.temperature = nn.Parameter(torch.full((heads.n_heads, 1, 1), math.sqrt(heads.head_width)))
 
     @classmethod
-    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+    def n_parameters(cls, heads: HeadShape, max_length: int) -> int:
         """One temperature per head."""
         return heads.n_heads
 
@@ -105,7 +105,7 @@ class Bilinear(DotForm):
         self.weight = nn.Parameter(torch.eye(heads.head_width).repeat(heads.n_heads, 1, 1))
 
     @classmethod
-    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+    def n_parameters(cls, heads: HeadShape, max_length: int) -> int:
         """One matrix per head."""
         return heads.n_heads * heads.head_width**2
 
@@ -122,7 +122,7 @@ class Additive(ScoreForm):
         self.weight = nn.Parameter(torch.randn(heads.n_heads, heads.head_width) * heads.head_width**-0.5)
 
     @classmethod
-    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+    def n_parameters(cls, heads: HeadShape, max_length: int) -> int:
         """One vector per head."""
         return heads.n_heads * heads.head_width
 
@@ -143,7 +143,7 @@ class DenseSynthesizer(ScoreForm):
         self.weight = nn.Parameter(torch.randn(heads.n_heads, heads.head_width, max_length) * scale)
 
     @classmethod
-    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+    def n_parameters(cls, heads: HeadShape, max_length: int) -> int:
         """One row of scores for each feature of a head."""
         return heads.n_heads * heads.head_width * max_length
 
@@ -165,7 +165,7 @@ class RandomSynthesizer(ScoreForm):
         self.weight = nn.Parameter(torch.randn(heads.n_heads, max_length, max_length))
 
     @classmethod
-    def count_parameters(cls, heads: HeadShape, max_length: int) -> int:
+    def n_parameters(cls, heads: HeadShape, max_length: int) -> int:
         """One score for each pair of positions and head."""
         return heads.n_heads * max_length**2
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from manyheads.errors import RecipeError
+from manyheads.messages import _, join_or
 from manyheads.model.norms import NORMS
 from manyheads.model.score_forms import SCORE_FORMS, HeadShape, ScoreForm
 from manyheads.model.size import size_faults
@@ -72,7 +73,13 @@ class ModelSettings:
     def preset(cls, name: str, **changes: Any) -> "ModelSettings":
         """The settings of a named size (tiny, small, deep-shallow, base, big), with any field changed."""
         if name not in PRESETS:
-            raise RecipeError(f'model.preset = "{name}" is not a preset. {did_you_mean(name, PRESETS)}')
+            raise RecipeError(
+                _(
+                    'model.preset = "{name}" is not a preset. {hint}',
+                    name=name,
+                    hint=did_you_mean(name, PRESETS),
+                )
+            )
         return cls(**{**PRESETS[name], **changes})
 
     @property
@@ -142,7 +149,11 @@ class ModelSettings:
 
     def _faults(self) -> list[str]:
         empty = [
-            f'model.n_{stack}_layers = 0 must be at least 1 for model.shape = "{self.shape}".'
+            _(
+                'model.n_{stack}_layers = 0 must be at least 1 for model.shape = "{shape}".',
+                stack=stack,
+                shape=self.shape,
+            )
             for stack in self.shape.split("-")
             if not getattr(self, f"n_{stack}_layers")
         ]
@@ -156,38 +167,72 @@ class ModelSettings:
         faults = []
         if self.n_key_heads is not None and self.n_heads % self.n_key_heads:
             faults.append(
-                f"model.n_key_heads = {self.n_key_heads} does not divide model.n_heads = {self.n_heads}. "
-                f"Use {_near_divisors(self.n_heads, self.n_key_heads)}."
+                _(
+                    "model.n_key_heads = {n_key_heads} does not divide model.n_heads = {n_heads}. Use {divisors}.",
+                    n_key_heads=self.n_key_heads,
+                    n_heads=self.n_heads,
+                    divisors=_near_divisors(self.n_heads, self.n_key_heads),
+                )
             )
         if self.projections != "separate" and self.n_key_heads not in (None, self.n_heads):
-            faults.append(f'model.projections = "{self.projections}" needs model.n_key_heads = model.n_heads.')
-        if self.projections != "separate" and not self.score_form.reads_keys:
-            faults.append(f'model.scores = "{self.scores}" has no keys to tie: use model.projections = "separate".')
-        if not self._heads_divide_width:
-            or_else = "." if self.projections == "none" else ", or set model.head_width."
             faults.append(
-                f"model.n_heads = {self.n_heads} does not divide model.width = {self.width}. "
-                f"Use {_near_divisors(self.width, self.n_heads)}{or_else}"
+                _(
+                    'model.projections = "{projections}" needs model.n_key_heads = model.n_heads.',
+                    projections=self.projections,
+                )
+            )
+        if self.projections != "separate" and not self.score_form.reads_keys:
+            faults.append(
+                _(
+                    'model.scores = "{scores}" has no keys to tie: use model.projections = "separate".',
+                    scores=self.scores,
+                )
+            )
+        if not self._heads_divide_width:
+            faults.append(
+                _(
+                    "model.n_heads = {n_heads} does not divide model.width = {width}. Use {divisors}{or_else}",
+                    n_heads=self.n_heads,
+                    width=self.width,
+                    divisors=_near_divisors(self.width, self.n_heads),
+                    or_else=_(".") if self.projections == "none" else _(", or set model.head_width."),
+                )
             )
             return faults  # the checks below compare widths, which are undefined
         heads = self.heads
         if self.projections in ("shared", "none") and heads.value_width != heads.head_width:
-            faults.append(f'model.projections = "{self.projections}" needs model.value_width = model.head_width.')
+            faults.append(
+                _(
+                    'model.projections = "{projections}" needs model.value_width = model.head_width.',
+                    projections=self.projections,
+                )
+            )
         if self.projections == "none" and heads.n_heads * heads.head_width != self.width:
-            faults.append('model.projections = "none" needs model.n_heads × model.head_width = model.width.')
+            faults.append(_('model.projections = "none" needs model.n_heads × model.head_width = model.width.'))
         return faults
 
     def _position_faults(self) -> list[str]:
         faults = []
         if self.positions == "rotary" and self._heads_divide_width and self.heads.head_width % 2:
             faults.append(
-                f'model.positions = "rotary" rotates pairs: model.head_width = {self.heads.head_width} must be even.'
+                _(
+                    'model.positions = "rotary" rotates pairs: model.head_width = {head_width} must be even.',
+                    head_width=self.heads.head_width,
+                )
             )
         if self.positions == "rotary" and not self.score_form.reads_keys:
-            faults.append(f'model.positions = "rotary" has no keys to rotate with model.scores = "{self.scores}".')
+            faults.append(
+                _(
+                    'model.positions = "rotary" has no keys to rotate with model.scores = "{scores}".',
+                    scores=self.scores,
+                )
+            )
         if self.positions == "sinusoidal" and self.width % 2:
             faults.append(
-                f'model.positions = "sinusoidal" pairs sines and cosines: model.width = {self.width} must be even.'
+                _(
+                    'model.positions = "sinusoidal" pairs sines and cosines: model.width = {width} must be even.',
+                    width=self.width,
+                )
             )
         return faults
 
@@ -196,24 +241,25 @@ class ModelSettings:
         known = self.attention_names()
         if self.kept_heads and self.projections == "none":
             faults.append(
-                'model.kept_heads needs W^O: a model with model.projections = "none" cannot be pruned. Remove it.'
+                _('model.kept_heads needs W^O: a model with model.projections = "none" cannot be pruned. Remove it.')
             )
         for name, kept in few(self.kept_heads.items(), faults):
             setting = f"model.kept_heads.{shown(name)} = {shown(kept)}"
             if name not in known:
-                faults.append(f"{setting} names an unknown attention. {did_you_mean(name, known)}")
+                hint = did_you_mean(name, known)
+                faults.append(_("{setting} names an unknown attention. {hint}", setting=setting, hint=hint))
             elif any(not 0 <= number < self.n_heads for number in kept):
-                faults.append(f"{setting} must contain head numbers from 0 to {self.n_heads - 1}.")
+                last = self.n_heads - 1
+                faults.append(_("{setting} must contain head numbers from 0 to {last}.", setting=setting, last=last))
             elif list(kept) != sorted(set(kept)):
-                faults.append(f"{setting} must contain each head once, in ascending order.")
+                faults.append(_("{setting} must contain each head once, in ascending order.", setting=setting))
         return faults
 
 
 def _near_divisors(number: int, target: int) -> str:
     """The three divisors of `number` that are nearest to `target` by ratio, as "4, 8 or 16"."""
     divisors = [d for d in range(1, number + 1) if number % d == 0]
-    *others, last = sorted(sorted(divisors, key=lambda d: max(d / target, target / d))[:3])
-    return f"{', '.join(map(str, others))} or {last}" if others else str(last)
+    return join_or(sorted(sorted(divisors, key=lambda d: max(d / target, target / d))[:3]))
 
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.model.norms import NORMS
 from manyheads.model.score_forms import ScaledDot, ScoreForm
 
@@ -32,7 +33,7 @@ _CAUSES = {
 _USUAL = {"vocab_size": 8000, "head_width": 64, "value_width": 64}
 
 
-def count_parameters(settings: "ModelSettings") -> dict[str, int]:
+def parameters_by_part(settings: "ModelSettings") -> dict[str, int]:
     """The number of parameters of each part of a model; those of score forms and norms of your own are not counted."""
     width, has_encoder, has_decoder = settings.width, settings.has_encoder, settings.has_decoder
     n_layers = settings.n_encoder_layers * has_encoder + settings.n_decoder_layers * has_decoder
@@ -54,24 +55,35 @@ def count_parameters(settings: "ModelSettings") -> dict[str, int]:
 
 def size_faults(settings: "ModelSettings") -> list[str]:
     """A fault if the model has more than `MAX_PARAMETERS` parameters."""
-    parts = count_parameters(settings)
+    parts = parameters_by_part(settings)
     n_parameters = sum(parts.values())
     if n_parameters <= MAX_PARAMETERS:
         return []
     return [
-        f"{_largest(settings, parts)} makes a model of {n_parameters:,} parameters; at most {MAX_PARAMETERS:,} are "
-        "supported. Use a smaller one."
+        _(
+            "{setting} makes a model of {n_parameters:,} parameters; at most {most:,} are supported. Use a smaller "
+            "one.",
+            setting=_largest(settings, parts),
+            n_parameters=n_parameters,
+            most=MAX_PARAMETERS,
+        )
     ]
 
 
 def refuse_too_large(settings: "ModelSettings", bytes_per_parameter: int = _WEIGHT_BYTES) -> None:
     """Raise RecipeError if the parameters need more memory than this machine has."""
-    parts, memory = count_parameters(settings), machine_memory()
+    parts, memory = parameters_by_part(settings), machine_memory()
     needed = sum(parts.values()) * bytes_per_parameter
     if memory is not None and needed > memory and torch.get_default_device().type == "cpu":
         raise RecipeError(
-            f"{_largest(settings, parts)} makes a model of {sum(parts.values()):,} parameters, which need "
-            f"{needed / 1e9:,.1f} GB of memory; this machine has {memory / 1e9:,.1f} GB. Use a smaller one."
+            _(
+                "{setting} makes a model of {n_parameters:,} parameters, which need {needed:,.1f} GB of memory; this "
+                "machine has {memory:,.1f} GB. Use a smaller one.",
+                setting=_largest(settings, parts),
+                n_parameters=sum(parts.values()),
+                needed=needed / 1e9,
+                memory=memory / 1e9,
+            )
         )
 
 
@@ -115,7 +127,7 @@ def _count_projections(settings: "ModelSettings", attention: str) -> int:
 
 def _count_scores(settings: "ModelSettings", attention: str) -> int:
     heads = settings.heads_of(attention)
-    return _form_of(settings, attention).count_parameters(heads, settings.max_length) if heads.n_heads else 0
+    return _form_of(settings, attention).n_parameters(heads, settings.max_length) if heads.n_heads else 0
 
 
 def _form_of(settings: "ModelSettings", attention: str) -> type[ScoreForm]:

@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.model.blocks import DecoderBlock, EncoderBlock, make_final_norm
 from manyheads.model.embedding import Embedding, TokenEmbedding
@@ -15,6 +16,7 @@ from manyheads.model.masks import View, count_positions
 from manyheads.model.settings import ModelSettings
 from manyheads.model.size import refuse_too_large
 from manyheads.model.tap import Tap
+from manyheads.model.weights import count_parameters
 
 
 @dataclass
@@ -188,7 +190,7 @@ class Transformer(nn.Module):
     @property
     def n_parameters(self) -> int:
         """The number of parameters; a tied matrix counts once."""
-        return sum(parameter.numel() for parameter in self.parameters())
+        return count_parameters(self)
 
     def attentions(self) -> list[MultiHeadAttention]:
         """Every attention, in the order of a forward pass."""
@@ -197,8 +199,11 @@ class Transformer(nn.Module):
     def _check_length(self, length: int) -> None:
         if self.settings.is_length_limited and length > self.settings.max_length:
             raise DataError(
-                f"A sequence of {length} tokens is longer than model.max_length = {self.settings.max_length}. "
-                "Split the text."
+                _(
+                    "A sequence of {length} tokens is longer than model.max_length = {max_length}. Split the text.",
+                    length=length,
+                    max_length=self.settings.max_length,
+                )
             )
 
     def _initialize(self) -> None:

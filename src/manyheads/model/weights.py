@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from manyheads.errors import BundleError, ManyheadsError
+from manyheads.messages import _
 
 _SCALE = ".scale"  # suffix of the scales of a quantized matrix
 _FLOATS = ("F64", "F32", "F16", "BF16")  # as safetensors names them
@@ -46,7 +47,7 @@ def read_tensors(path: Path, error: type[ManyheadsError]) -> dict[str, Tensor]:
     try:
         tensors = load_file(path)
     except (SafetensorError, OSError) as reason:
-        raise error(f"{path} is not a safetensors file: {reason}.") from None
+        raise error(_("{path} is not a safetensors file: {reason}.", path=path, reason=reason)) from None
     refuse_infinite(tensors, path, error)
     return tensors
 
@@ -55,10 +56,14 @@ def refuse_infinite(tensors: Mapping[str, Tensor], path: Path, error: type[Manyh
     """Raise `error`, naming the file the tensors are from, if a number is NaN, or infinite in 32 bits."""
     broken = [name for name, value in tensors.items() if not value.float().isfinite().all()]
     if broken:  # one such number spoils every answer, often without a sign
-        names = ", ".join(broken[:3]) + (f" and {len(broken) - 3:,} more" if len(broken) > 3 else "")
+        names = ", ".join(broken[:3]) + (_(" and {n_more:,} more", n_more=len(broken) - 3) if len(broken) > 3 else "")
         raise error(
-            f"{path} has numbers that are NaN or infinite: {names}. It is damaged, or its training diverged: train "
-            "again with a lower train.learning_rate."
+            _(
+                "{path} has numbers that are NaN or infinite: {names}. It is damaged, or its training diverged: train "
+                "again with a lower train.learning_rate.",
+                path=path,
+                names=names,
+            )
         )
 
 
@@ -68,40 +73,50 @@ def read_header(path: Path, error: type[ManyheadsError]) -> dict[str, tuple[str,
         with path.open("rb") as stream:
             n_bytes = int.from_bytes(stream.read(8), "little")
         if n_bytes > _MAX_HEADER_BYTES:
-            raise error(f"{path} is not a safetensors file: its header has {n_bytes:,} bytes.")
+            reason = _("its header has {n_bytes:,} bytes", n_bytes=n_bytes)
+            raise error(_("{path} is not a safetensors file: {reason}.", path=path, reason=reason))
         with safe_open(path, framework="pt") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118 - it is not a dict
             return {name: (part.get_dtype(), tuple(part.get_shape())) for name, part in slices.items()}
     except (SafetensorError, OSError) as reason:
-        raise error(f"{path} is not a safetensors file: {reason}.") from None
+        raise error(_("{path} is not a safetensors file: {reason}.", path=path, reason=reason)) from None
 
 
 def check_header(module: nn.Module, header: Mapping[str, tuple[str, tuple[int, ...]]], origin: str) -> None:
     """Raise BundleError unless tensors with this header fit the module, which may be on the device "meta"."""
-    shapes = {name: shape for name, (_, shape) in header.items()}
+    shapes = {name: shape for name, (_dtype, shape) in header.items()}
     for name, (dtype, shape) in header.items():
         if dtype == "I8":
             scales = shapes.pop(name + _SCALE, None)
             if len(shape) != 2 or scales != shape[:1]:
-                raise BundleError(f"{origin} has int8 weights without their scales: {name}.")
+                raise BundleError(
+                    _("{origin} has int8 weights without their scales: {name}.", origin=origin, name=name)
+                )
         elif dtype not in _FLOATS:
-            raise BundleError(f"{origin} has weights of type {dtype}: {name}. They must be floats or int8.")
+            raise BundleError(
+                _(
+                    "{origin} has weights of type {dtype}: {name}. They must be floats or int8.",
+                    origin=origin,
+                    dtype=dtype,
+                    name=name,
+                )
+            )
     _refuse_misfits(weights_of(module), shapes, origin)
 
 
 def _refuse_misfits(own: Mapping[str, Tensor], shapes: Mapping[str, tuple[int, ...]], origin: str) -> None:
     """Raise BundleError if these shapes are not those of a module's own weights."""
-    faults = [f"{name} is missing" for name in own if name not in shapes]
-    faults += [f"{name} is unknown" for name in shapes if name not in own]
+    faults = [_("{name} is missing", name=name) for name in own if name not in shapes]
+    faults += [_("{name} is unknown", name=name) for name in shapes if name not in own]
     faults += [
-        f"{name} is {shapes[name]}, not {tuple(value.shape)}"
+        _("{name} is {shape}, not {expected}", name=name, shape=shapes[name], expected=tuple(value.shape))
         for name, value in own.items()
         if name in shapes and shapes[name] != tuple(value.shape)
     ]
     if len(faults) > _MAX_FAULTS:
-        faults[_MAX_FAULTS:] = [f"and {len(faults) - _MAX_FAULTS:,} more"]
+        faults[_MAX_FAULTS:] = [_("and {n_more:,} more", n_more=len(faults) - _MAX_FAULTS)]
     if faults:
-        raise BundleError(f"{origin} does not fit this model: {'; '.join(faults)}.")
+        raise BundleError(_("{origin} does not fit this model: {faults}.", origin=origin, faults=_("; ").join(faults)))
 
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:

@@ -1,12 +1,13 @@
 """A confusion matrix as a self-contained SVG, for light and dark backgrounds."""
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from html import escape
 from math import sqrt
 
-from manyheads.language import Bilingual
+from manyheads.charts import drawing, label_width, line
+from manyheads.messages import Message
 from manyheads.metrics import NO_LABEL, Confusion
 
 _MAX_LABELS = 40  # more are not readable
@@ -18,13 +19,8 @@ _SLANT = sqrt(0.5)  # column labels are rotated by 45 degrees
 _DARK = 0.7  # opacity above which the text of a cell is light
 
 _STYLE = """
-.confusion { --paper: #fff; --ink: #1b1d21; --soft: #5d636e; --line: #e3e5e9; --main: #0b62a4; --accent: #b8500a; }
-@media (prefers-color-scheme: dark) {
-  .confusion { --paper: #14161a; --ink: #e7e9ed; --soft: #9ba2ae; --line: #2c3038; --main: #6cb6f0; --accent: #f0a35e; }
-}
 .confusion text { font-family: system-ui, "Segoe UI", Roboto, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", \
 "Noto Sans SC", sans-serif; fill: var(--ink); font-variant-numeric: tabular-nums; }
-.confusion .paper { fill: var(--paper); }
 .confusion .grid { stroke: var(--line); stroke-width: 1; shape-rendering: crispEdges; }
 .confusion .right { fill: var(--main); }
 .confusion .wrong { fill: var(--accent); }
@@ -56,38 +52,33 @@ def confusion_svg(confusion: Confusion, *, is_bilingual: bool = False) -> str:
     names = [_shortened(confusion.labels[row]) for row in shown]
     frame = _frame(names)
     n_labels = len(confusion.labels)
-    description = Bilingual(f"Confusion matrix of {n_labels} labels", f"{n_labels} 个标签的混淆矩阵")
-    label = " · ".join(description) if is_bilingual else str(description)
+    description = Message("Confusion matrix of {n_labels} labels", n_labels=n_labels)
+    label = " · ".join(description.by_language().values()) if is_bilingual else str(description)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="confusion" role="img" aria-label="{label}" '
-        f'width="{frame.width:.0f}" height="{frame.height:.0f}" viewBox="0 0 {frame.width:.0f} {frame.height:.0f}" '
-        'style="max-width:100%;height:auto">',
-        f"<style>{_STYLE}</style>",
-        '<rect class="paper" width="100%" height="100%"/>',
         _grid(frame, len(names)),
         _labels(frame, names),
         _cells(frame, confusion, shown),
         _titles(frame, is_bilingual=is_bilingual),
         _legend(frame, names, n_labels, is_bilingual=is_bilingual),
-        "</svg>",
     ]
-    return "".join(parts)
+    return drawing("confusion", frame.width, frame.height, parts, label=label, style=_STYLE)
 
 
-def _caption(attributes: str, text: Bilingual, *, is_bilingual: bool) -> str:
+def _caption(attributes: str, text: Message, *, is_bilingual: bool) -> str:
     """Return a text element, or one for each language, of which the page's style hides one."""
     if not is_bilingual:
         return f'<text class="caption" {attributes}>{escape(str(text))}</text>'
     return "".join(
-        f'<text class="caption {lang}" {attributes}>{escape(one)}</text>' for lang, one in text._asdict().items()
+        f'<text class="caption {language}" {attributes}>{escape(words)}</text>'
+        for language, words in text.by_language().items()
     )
 
 
 def _most_confused(confusion: Confusion) -> list[int]:
     """Return the indices of the labels to draw, in their order."""
     counts, indices = confusion.counts, range(len(confusion.labels))
-    mistakes = [sum(counts[one]) + sum(row[one] for row in counts) - 2 * counts[one][one] for one in indices]
-    return sorted(sorted(indices, key=lambda one: -mistakes[one])[:_MAX_LABELS])
+    mistakes = [sum(counts[label]) + sum(row[label] for row in counts) - 2 * counts[label][label] for label in indices]
+    return sorted(sorted(indices, key=lambda label: -mistakes[label])[:_MAX_LABELS])
 
 
 def _frame(names: list[str]) -> _Frame:
@@ -104,8 +95,8 @@ def _grid(frame: _Frame, n: int) -> str:
     lines = []
     for offset in (frame.cell * number for number in range(n + 1)):
         x, y, end_x, end_y = frame.left + offset, frame.top + offset, frame.left + frame.size, frame.top + frame.size
-        lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top:.1f}" y2="{end_y:.1f}"/>')
-        lines.append(f'<line class="grid" x1="{frame.left:.1f}" x2="{end_x:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        lines.append(line("grid", x, x, frame.top, end_y))
+        lines.append(line("grid", frame.left, end_x, y, y))
     return "".join(lines)
 
 
@@ -152,8 +143,8 @@ def _cell(frame: _Frame, confusion: Confusion, row: tuple[int, int], column: tup
 def _titles(frame: _Frame, *, is_bilingual: bool) -> str:
     x, y = 18, frame.top + frame.size / 2
     style = 'font-size="14" font-weight="600" text-anchor="middle"'
-    columns = Bilingual("predicted", "预测标签")
-    rows = Bilingual("correct", "正确标签")
+    columns = Message("predicted label")
+    rows = Message("correct label")
     return _caption(
         f'x="{frame.left + frame.size / 2:.1f}" y="22" {style}', columns, is_bilingual=is_bilingual
     ) + _caption(f'x="{x}" y="{y:.1f}" {style} transform="rotate(-90 {x} {y:.1f})"', rows, is_bilingual=is_bilingual)
@@ -161,32 +152,29 @@ def _titles(frame: _Frame, *, is_bilingual: bool) -> str:
 
 def _legend(frame: _Frame, names: list[str], n_labels: int, *, is_bilingual: bool) -> str:
     y = frame.top + frame.size + 26
-    notes = [Bilingual("shade: share of the row", "深浅：占该行的比例")]
+    notes = [Message("shade: share of the row")]
     if NO_LABEL in names:
-        notes.append(Bilingual(f"{NO_LABEL} none", f"{NO_LABEL} 无"))
+        notes.append(Message("{sign} none", sign=NO_LABEL))
     if n_labels > len(names):
         notes.append(
-            Bilingual(
-                f"{len(names)} of {n_labels} labels, the most confused",
-                f"{n_labels} 个标签中最易混淆的 {len(names)} 个",
-            )
+            Message("{n_shown} of {n_labels} labels, the most confused", n_shown=len(names), n_labels=n_labels)
         )
-    note = Bilingual("; ".join(one.en for one in notes), "；".join(one.zh for one in notes))
+    note = reduce(lambda first, second: Message("{first}; {second}", first=first, second=second), notes)
     captions = (
-        (f'x="32" y="{y:.1f}" font-size="{_FONT}"', Bilingual("correct", "正确")),
-        (f'x="134" y="{y:.1f}" font-size="{_FONT}"', Bilingual("wrong", "错误")),
+        (f'x="32" y="{y:.1f}" font-size="{_FONT}"', Message("correct")),
+        (f'x="134" y="{y:.1f}" font-size="{_FONT}"', Message("wrong")),
         (f'x="16" y="{y + 20:.1f}" font-size="{_FONT}"', note),
     )
     return (
         f'<rect class="right" x="16" y="{y - 10:.1f}" width="11" height="11"/>'
         f'<rect class="wrong" x="118" y="{y - 10:.1f}" width="11" height="11"/>'
-        f'<g class="soft">{"".join(_caption(*one, is_bilingual=is_bilingual) for one in captions)}</g>'
+        f'<g class="soft">{"".join(_caption(*caption, is_bilingual=is_bilingual) for caption in captions)}</g>'
     )
 
 
 def _ems(name: str) -> float:
     """Return the approximate width of a label in em; Chinese characters are twice as wide as letters."""
-    return sum(1.0 if unicodedata.east_asian_width(character) in "WF" else 0.56 for character in name)
+    return label_width(name, narrow=0.56, wide=1.0)
 
 
 def _shortened(label: str) -> str:

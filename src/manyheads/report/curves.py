@@ -8,9 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from manyheads.messages import Message
 from manyheads.report.history import History
 
 _MAX_POINTS = 1000  # more than a curve has pixels
+_TEXTS = {  # of the script, which fills in their fields
+    "step": Message("step {value}"),
+    "minute": Message("{value} min"),
+    "best": Message("best {value}"),
+    "range": Message("{title}: from {from} to {to}"),
+    "empty": Message("No steps yet"),
+    "stale": Message("Not updated for {minutes} min. The run may have stopped, or a long stage is in progress."),
+}
 
 
 @dataclass(frozen=True)
@@ -30,14 +39,17 @@ def curves_json(history: History) -> str:
     for name in ("loss", "rate", "norm", "speed"):
         downsampled = downsample(getattr(steps, name), starts)
         curves[name] = [_rounded(part) for part in (downsampled.mean, downsampled.low, downsampled.high)]
-    comparable = [one for one in history.validations if best and one.metric == best.metric]
+    comparable = [validation for validation in history.validations if best and validation.metric == best.metric]
     data = {
         "step": _rounded(_last_of_each(steps.step, starts), digits=12),
         "minute": _rounded(_last_of_each(steps.minute, starts)),
         "curves": curves,
-        "validations": [[one.step, round(one.minute, 4), round(one.score, 3)] for one in comparable],
+        "validations": [
+            [validation.step, round(validation.minute, 4), round(validation.score, 3)] for validation in comparable
+        ],
         "metric": best.metric if best else "",
         "best": comparable.index(best) if best else -1,
+        "texts": {name: message.by_language() for name, message in _TEXTS.items()},
     }
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
@@ -66,4 +78,4 @@ def _last_of_each(values: Sequence[float], starts: NDArray[np.intp]) -> NDArray[
 
 def _rounded(values: NDArray[np.float64], digits: int = 5) -> list[float | None]:
     numbers = (float(f"{value:.{digits}g}") for value in values.tolist())
-    return [(int(one) if one.is_integer() else one) if math.isfinite(one) else None for one in numbers]
+    return [(int(x) if x.is_integer() else x) if math.isfinite(x) else None for x in numbers]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from manyheads.errors import RecipeError
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 from manyheads.metrics import lower_is_better
 from manyheads.settings import build
 from manyheads.tasks import DecodingChoice
@@ -49,13 +49,13 @@ class Steps:
 
     def add(self, entry: Mapping[str, Any], minutes: float) -> None:
         """Append a step that took so many minutes."""
-        tokens, seconds = number(entry.get("n_tokens")), number(entry.get("seconds"))
+        tokens, seconds = read_number(entry.get("n_tokens")), read_number(entry.get("seconds"))
         self.minute.append((self.minute[-1] if self.minute else 0.0) + minutes)
         self.tokens.append((self.tokens[-1] if self.tokens else 0.0) + (tokens if math.isfinite(tokens) else 0.0))
         self.step.append(entry["step"])
-        self.loss.append(number(entry.get("loss")))
-        self.rate.append(number(entry.get("learning_rate")))
-        self.norm.append(number(entry.get("gradient_norm")))
+        self.loss.append(read_number(entry.get("loss")))
+        self.rate.append(read_number(entry.get("learning_rate")))
+        self.norm.append(read_number(entry.get("gradient_norm")))
         self.speed.append(tokens / seconds if seconds > 0 else math.nan)
 
 
@@ -67,7 +67,7 @@ class History:
         self.validations: list[Validation] = []
         self.prepared: Mapping[str, Any] = {}
         self.finished: Mapping[str, Any] = {}
-        self.decoding_choice: Bilingual | None = None  # what the run chose to decode with, and why
+        self.decoding_choice: Message | None = None  # what the run chose to decode with, and why
         self.state = "starting"  # or stage, training, interrupted, finished
         self.stage = ""
         self._clock = math.nan  # time of the last step; NaN after a pause
@@ -85,7 +85,7 @@ class History:
     @property
     def best(self) -> Validation | None:
         """The best validation among those with the metric of the last one."""
-        comparable = [one for one in self.validations if one.metric == self.validations[-1].metric]
+        comparable = [validation for validation in self.validations if validation.metric == self.validations[-1].metric]
         if not comparable:
             return None
         factor = -1 if lower_is_better(comparable[0].metric) else 1
@@ -101,16 +101,16 @@ class History:
 
     def add(self, entry: Mapping[str, Any]) -> None:
         """Take one entry of the log into account; entries that are damaged or unknown change nothing."""
-        event, when = entry.get("event"), number(entry.get("time"))
-        if event == "Step" and math.isfinite(number(entry.get("step"))):
+        event, when = entry.get("event"), read_number(entry.get("time"))
+        if event == "Step" and math.isfinite(read_number(entry.get("step"))):
             self._add_step(entry, when)
-        elif event == "Validated" and math.isfinite(number(entry.get("step"))):
+        elif event == "Validated" and math.isfinite(read_number(entry.get("step"))):
             self._add_validation(entry)
         elif event == "Prepared":
             self.prepared, self.finished, self.state, self.decoding_choice = entry, {}, "starting", None
             self._clock = math.nan
         elif event == "Resumed":
-            self._resume(number(entry.get("step")))
+            self._resume(read_number(entry.get("step")))
         elif event == "Stage":
             self.state, self.stage = "stage", str(entry.get("description", ""))
         elif event == "DecodingChosen":
@@ -124,12 +124,12 @@ class History:
         self._remove_from(entry["step"])
         seconds = when - self._clock
         if not 0 <= seconds < math.inf:  # the first step after a pause
-            seconds = number(entry.get("seconds"))
+            seconds = read_number(entry.get("seconds"))
         self.steps.add(entry, seconds / 60 if math.isfinite(seconds) else 0.0)
         self._clock, self.state = when, "training"
 
     def _add_validation(self, entry: Mapping[str, Any]) -> None:
-        score, metric = number(entry.get("score")), str(entry.get("metric"))
+        score, metric = read_number(entry.get("score")), str(entry.get("metric"))
         if not math.isfinite(score):
             return
         validation = Validation(
@@ -141,7 +141,7 @@ class History:
             samples=read_samples(entry.get("samples")),
             sample=read_sample(entry.get("sample")),
         )
-        self.validations = [one for one in self.validations if one.step < validation.step] + [validation]
+        self.validations = [*(old for old in self.validations if old.step < validation.step), validation]
 
     def _resume(self, step: float) -> None:
         if math.isfinite(step):
@@ -154,14 +154,14 @@ class History:
             self.validations.pop()
 
 
-def _describe_choice(record: object) -> Bilingual | None:
+def _describe_choice(record: object) -> Message | None:
     try:
         return build(DecodingChoice, record if isinstance(record, Mapping) else {}).describe()
     except RecipeError:
         return None
 
 
-def number(value: object) -> float:
+def read_number(value: object) -> float:
     """Return a number of the log, or NaN if the value is not a number."""
     if type(value) is float:  # the usual case, and this function is called a million times
         return value
@@ -179,5 +179,5 @@ def read_sample(value: object) -> Sample | None:
 
 def read_samples(value: object) -> list[Sample]:
     """Return the samples in a list of the log."""
-    samples = [read_sample(one) for one in value] if isinstance(value, list | tuple) else []
-    return [one for one in samples if one]
+    samples = map(read_sample, value) if isinstance(value, list | tuple) else ()
+    return [sample for sample in samples if sample]

@@ -11,24 +11,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from manyheads.bounded_files import BoundsError, parse_toml
-from manyheads.language import Bilingual
+from manyheads.messages import Message, PluralMessage
 from manyheads.metrics import (
     Confusion,
     Examples,
     LabelTable,
     Note,
     Section,
+    count_rows,
     display_name,
     format_score,
     loss_name,
-    loss_unit_name,
     read_sections,
     rows_name,
     score_notes,
 )
 from manyheads.report.confusion_matrix import confusion_svg
 from manyheads.report.curves import curves_json
-from manyheads.report.history import History, Sample, Validation, number
+from manyheads.report.history import History, Sample, Validation, read_number
 from manyheads.report.page_filters import compare_texts, format_duration, format_number
 
 _RELOAD = 20  # seconds, while the run is in progress
@@ -84,6 +84,7 @@ def _environment() -> Environment:
     )
     environment.filters["parts"] = compare_texts
     environment.filters["figure"] = format_number
+    environment.globals["Message"] = Message
     return environment
 
 
@@ -92,19 +93,28 @@ def _asset(name: str) -> str:
     return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _curves(history: History) -> list[tuple[str, Bilingual, bool]]:
+def _curves(history: History) -> list[tuple[str, Message, bool]]:
     """Return the name and title of each curve, and whether it is drawn large; the titles say what is averaged."""
     unit, terms = history.prepared.get("loss_unit"), history.prepared.get("loss_terms")
-    weights = {str(name): number(weight) for name, weight in terms.items()} if isinstance(terms, Mapping) else {}
-    loss, one = loss_name(str(unit or "tok"), weights), loss_unit_name(str(unit or "tok"))
+    weights = {str(name): read_number(weight) for name, weight in terms.items()} if isinstance(terms, Mapping) else {}
+    loss = loss_name(str(unit or "tok"), weights)
     curves = [
-        ("loss", Bilingual(f"Training loss, {loss.en}", f"训练损失，{loss.zh}"), True),
-        ("score", Bilingual("Validation", "验证"), True),
-        ("rate", Bilingual("Learning rate", "学习率"), False),
-        ("norm", Bilingual("Gradient norm", "梯度范数"), False),
-        ("speed", Bilingual(f"{one.en.capitalize()}s per second", f"每秒{one.zh}数"), False),
+        ("loss", Message("Training loss, {loss}", loss=loss), True),
+        ("score", Message("Validation"), True),
+        ("rate", Message("Learning rate"), False),
+        ("norm", Message("Gradient norm"), False),
+        ("speed", _speed_name(str(unit or "tok")), False),
     ]
     return [curve for curve in curves if curve[0] != "score" or history.validations]
+
+
+def _speed_name(unit: str) -> Message:
+    return {
+        "tok": Message("Tokens per second"),
+        "texts": Message("Texts per second"),
+        "words": Message("Words per second"),
+        "masked": Message("Masked tokens per second"),
+    }.get(unit) or Message("{unit} per second", unit=unit)
 
 
 def _parse_recipe(recipe: str) -> dict[str, Any]:
@@ -124,7 +134,7 @@ def _n_steps(table: Mapping[str, Any]) -> int:
 
 
 def _finite(value: object) -> float | None:
-    return number(value) if math.isfinite(number(value)) else None
+    return read_number(value) if math.isfinite(read_number(value)) else None
 
 
 def _short_progress(history: History, n_steps: int) -> str:
@@ -141,53 +151,55 @@ def _languages(table: Mapping[str, Any]) -> tuple[str, str] | None:
     return (source, target) if source and target else None
 
 
-def _status(history: History, n_steps: int) -> Bilingual:
+def _status(history: History, n_steps: int) -> Message:
     step, total = f"{history.step:,}", f"{max(n_steps, history.step):,}"
     if history.state == "finished":
-        return Bilingual(f"Finished after step {step}", f"已完成，共 {step} 步")
+        return Message("Finished after step {step}", step=step)
     if history.state == "interrupted":
-        return Bilingual(
-            f"Interrupted at step {step} of {total}; can be resumed", f"在第 {step} / {total} 步中断，可以继续"
-        )
+        return Message("Interrupted at step {step} of {total}; can be resumed", step=step, total=total)
     if history.state == "stage":
-        return Bilingual(f"In progress: {history.stage}", f"进行中：{history.stage}")
+        return Message("In progress: {stage}", stage=history.stage)
     if history.state == "starting":
-        return Bilingual("Starting", "正在开始")
+        return Message("Starting")
     left = format_duration(history.seconds_left(n_steps))
-    return Bilingual(
-        f"Training, step {step} of {total}, {left.en} left", f"正在训练，第 {step} / {total} 步，剩余 {left.zh}"
-    )
+    return Message("Training, step {step} of {total}, {left} left", step=step, total=total, left=left)
 
 
-def _summary(history: History) -> Iterator[Bilingual]:
+def _summary(history: History) -> Iterator[Message]:
     """Yield the size of data and vocabulary, the device, the training time."""
     prepared = history.prepared
     n_rows, vocab_size = _finite(prepared.get("n_rows")), _finite(prepared.get("vocab_size"))
     if n_rows is not None:
-        noun = display_name(str(prepared.get("noun", "sentence pairs")))
-        yield Bilingual(f"{n_rows:,.0f} {noun.en}", f"{n_rows:,.0f} {noun.zh}")
+        yield count_rows(str(prepared.get("noun", "sentence pairs")), int(n_rows))
     if vocab_size is not None:
-        yield Bilingual(f"{vocab_size:,.0f} tokens", f"词表 {vocab_size:,.0f}")
+        yield Message("{vocab_size:,} tokens", vocab_size=int(vocab_size))
     if prepared.get("device"):
-        yield Bilingual(f"on {prepared['device']}", f"设备 {prepared['device']}")
+        yield Message("on {device}", device=prepared["device"])
     if n_threads := _finite(prepared.get("n_threads")):
-        yield Bilingual(f"{n_threads:.0f} thread{'s' * (n_threads > 1)}", f"{n_threads:.0f} 线程")
+        yield PluralMessage("1 thread", "{n} threads", int(n_threads))
     if len(history.steps):
-        time = format_duration(60 * history.minutes)
-        yield Bilingual(f"{time.en} of training", f"训练 {time.zh}")
+        yield Message("{time} of training", time=format_duration(60 * history.minutes))
         n_tokens = history.steps.tokens[-1]
-        read = f"{n_tokens / 1e6:,.1f} M" if n_tokens >= 1e6 else f"{n_tokens:,.0f}"
-        unit = loss_unit_name(str(prepared.get("loss_unit") or "tok"))
-        yield Bilingual(f"{read} {unit.en}s read", f"已读 {read} {unit.zh}")
+        count = f"{n_tokens / 1e6:,.1f} M" if n_tokens >= 1e6 else f"{n_tokens:,.0f}"
+        yield _read_name(str(prepared.get("loss_unit") or "tok"), count)
     if history.decoding_choice:
         yield history.decoding_choice
+
+
+def _read_name(unit: str, count: str) -> Message:
+    return {
+        "tok": Message("{count} tokens read", count=count),
+        "texts": Message("{count} texts read", count=count),
+        "words": Message("{count} words read", count=count),
+        "masked": Message("{count} masked tokens read", count=count),
+    }.get(unit) or Message("{count} {unit} read", count=count, unit=unit)
 
 
 @dataclass(frozen=True)
 class _ScoreView:
     """A score as the page shows it."""
 
-    name: Bilingual
+    name: Message
     value: str
     interval: str  # with the number of texts; "" if there is none
     bar: tuple[float, float, float] | None  # left, width and value of a percentage, from 0 to 100
@@ -199,7 +211,7 @@ def _score_views(record: Mapping[str, Any]) -> list[_ScoreView]:
 
 def _score_view(score: Mapping[str, Any]) -> _ScoreView:
     name = str(score["name"])
-    value, low, high = (number(score.get(key)) for key in ("value", "low", "high"))
+    value, low, high = (read_number(score.get(key)) for key in ("value", "low", "high"))
     has_interval = math.isfinite(low + high)
     bar = None
     if has_interval and not name.startswith(_UNBOUNDED):
@@ -226,14 +238,12 @@ def _scores(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [row for row in rows if isinstance(row, Mapping) and "name" in row and _finite(row.get("value")) is not None]
 
 
-def _headlines(history: History) -> list[tuple[Bilingual, list[_ScoreView]]]:
+def _headlines(history: History) -> list[tuple[Message, list[_ScoreView]]]:
     """Return the scores of the test sets or, before the end, the best validation."""
     groups = [(display_name(name), _score_views(record)) for name, record in _records(history.finished).items()]
     best = history.best
     if not groups and best:
-        title = Bilingual(
-            f"validation, best so far: step {best.step:,.0f}", f"验证集，目前最佳：第 {best.step:,.0f} 步"
-        )
+        title = Message("validation, best so far: step {step:,.0f}", step=best.step)
         groups = [(title, [_score_view({"name": best.metric, "value": best.score})])]
     return [group for group in groups if group[1]]
 
@@ -243,7 +253,7 @@ class _Bar:
     """One bar of the funnel, in percent of the rows read."""
 
     kind: str  # read, out or kept
-    name: Bilingual
+    name: Message
     count: float
     left: float
     width: float
@@ -251,21 +261,21 @@ class _Bar:
 
 def _funnel(prepared: Mapping[str, Any]) -> list[_Bar]:
     """Return bars from the rows read, over those dropped, to those kept for training."""
-    kept, reasons = number(prepared.get("n_rows")), _reasons(prepared.get("dropped"))
+    kept, reasons = read_number(prepared.get("n_rows")), _reasons(prepared.get("dropped"))
     total = kept + sum(reasons.values())
     if not total > 0:
         return []
-    bars = [_Bar("read", Bilingual("read", "读入"), total, 0.0, 100.0)]
+    bars = [_Bar("read", Message("read"), total, 0.0, 100.0)]
     left = total
     for name, count in reasons.items():
         left -= count
         bars.append(_Bar("out", display_name(name), count, 100 * left / total, 100 * count / total))
-    return [*bars, _Bar("kept", Bilingual("kept", "保留"), kept, 0.0, 100 * kept / total)]
+    return [*bars, _Bar("kept", Message("kept"), kept, 0.0, 100 * kept / total)]
 
 
-def _valid_rows(prepared: Mapping[str, Any]) -> Bilingual | None:
+def _valid_rows(prepared: Mapping[str, Any]) -> Message | None:
     """Return how many rows are validated on, if some are not."""
-    kept, reasons = number(prepared.get("n_valid")), _reasons(prepared.get("valid_dropped"))
+    kept, reasons = read_number(prepared.get("n_valid")), _reasons(prepared.get("valid_dropped"))
     if not (math.isfinite(kept) and reasons):
         return None
     return rows_name(str(prepared.get("noun")), int(kept), {name: int(count) for name, count in reasons.items()})
@@ -273,7 +283,7 @@ def _valid_rows(prepared: Mapping[str, Any]) -> Bilingual | None:
 
 def _reasons(dropped: object) -> dict[str, float]:
     """Return the number of rows for each reason of which there are some."""
-    counts = {str(name): number(count) for name, count in dropped.items()} if isinstance(dropped, Mapping) else {}
+    counts = {str(name): read_number(count) for name, count in dropped.items()} if isinstance(dropped, Mapping) else {}
     return {name: count for name, count in counts.items() if 0 < count < math.inf}
 
 
@@ -297,7 +307,7 @@ def _samples_over_time(validations: Sequence[Validation]) -> list[_Tracked]:
             _Tracked(text, _changes(answers), expected)
             for (text, expected), answers in list(tracked.items())[:_MAX_SAMPLES]
         ]
-    newest: list[tuple[float, Sample]] = [(one.step, one.sample) for one in validations if one.sample]
+    newest: list[tuple[float, Sample]] = [(found.step, found.sample) for found in validations if found.sample]
     return [
         _Tracked(text, [(step, answer)], expected)
         for step, (text, answer, expected) in newest[: -_MAX_CHANGES - 1 : -1]
@@ -306,7 +316,7 @@ def _samples_over_time(validations: Sequence[Validation]) -> list[_Tracked]:
 
 def _changes(answers: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """Return the answers that differ from the one before: the first, the last and some between."""
-    changed = [one for i, one in enumerate(answers) if i == 0 or one[1] != answers[i - 1][1]]
+    changed = [answer for i, answer in enumerate(answers) if i == 0 or answer[1] != answers[i - 1][1]]
     if len(changed) > _MAX_CHANGES:
         changed = [changed[round(i * (len(changed) - 1) / (_MAX_CHANGES - 1))] for i in range(_MAX_CHANGES)]
     return changed

@@ -3,23 +3,23 @@
 import math
 from difflib import SequenceMatcher
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message
 
 _MIN_SPACES = 1 / 15  # per character; languages written with spaces have more
 _LONGEST = 600  # characters of an answer that are compared
 
 
-def format_duration(seconds: float) -> Bilingual:
-    """Return a duration in both languages; a dash if it is not known."""
+def format_duration(seconds: float) -> Message:
+    """Return a duration; a dash if it is not known."""
     if not math.isfinite(seconds):
-        return Bilingual("–", "–")
+        return Message("{sign}", sign="–")
     if seconds < 90:
-        return Bilingual(f"{seconds:.0f} s", f"{seconds:.0f} 秒")
+        return Message("{seconds:.0f} s", seconds=seconds)
     minutes = round(seconds / 60)
     if minutes < 90:
-        return Bilingual(f"{minutes} min", f"{minutes} 分钟")
+        return Message("{minutes} min", minutes=minutes)
     hours, minutes = divmod(minutes, 60)
-    return Bilingual(f"{hours} h {minutes:02d} min", f"{hours} 小时 {minutes:02d} 分")
+    return Message("{hours} h {minutes:02d} min", hours=hours, minutes=minutes)
 
 
 def format_number(value: float) -> str:
@@ -32,7 +32,7 @@ def compare_texts(answer: str, expected: str) -> list[tuple[str, bool]]:
     ours, theirs = (_split(text[:_LONGEST]) for text in (answer, expected))
     parts: list[tuple[str, bool]] = []
     position = 0
-    matcher = SequenceMatcher(None, [one.strip() for one in ours], [one.strip() for one in theirs], autojunk=False)
+    matcher = SequenceMatcher(None, [part.strip() for part in ours], [part.strip() for part in theirs], autojunk=False)
     for block in matcher.get_matching_blocks():
         other = "".join(ours[position : block.a])
         marked = other.rstrip()

@@ -16,13 +16,14 @@ from manyheads.data.cleaning import BAD_ENCODING, EMPTY, KEPT, Fields, rejection
 from manyheads.data.corpus_cache import content_key
 from manyheads.data.split import Rows, Split, without
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.run.held_out import assign_folds, hold_out, hold_out_by_label
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe
 from manyheads.settings import to_table
 from manyheads.storage import sha256_of
 from manyheads.tasks import DEFAULT_KIND, TASKS, Task, TaskSettings
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row
 
 COUNTS = "counts.json"  # beside cached text: the number of rows dropped for each reason, and the corpus boundaries
 _FORMAT = 6  # of cached text; increase it when the same files give other rows
@@ -126,12 +127,13 @@ class Corpus:
         try:
             return {file: sha256_of(Path(file)) for files in sets for file in files}
         except OSError as error:
-            raise DataError(f"{error.filename} cannot be read: {error.strerror}.") from None
+            raise DataError(_("{file} cannot be read: {reason}.", file=error.filename, reason=error.strerror)) from None
 
     def key(self, digests: Mapping[str, str]) -> str:
         """Return the cache key of the cleaned text: it depends on the contents of the files, not on their paths."""
         if self.data.builtin:
-            sources = sorted(Path(corpora.__file__).parent.glob("*.py"))
+            folder = Path(corpora.__file__).parent
+            sources = sorted([*folder.glob("*.py"), *folder.glob("tables/*.tsv")])
             parts: Any = [self.data.builtin, self.data.builtin_rows, self.seed, *map(sha256_of, sources)]
         else:
             parts = {
@@ -202,7 +204,11 @@ class Corpus:
         folds = assign_folds(usable, self._stratum, self.data.folds)
         if len(folds) < self.data.folds:
             raise DataError(
-                f"There are {len(folds)} different rows, too few for {self.data.folds} folds. Use fewer folds."
+                _(
+                    "There are {n_rows} different rows, too few for {n_folds} folds. Use fewer folds.",
+                    n_rows=len(folds),
+                    n_folds=self.data.folds,
+                )
             )
         return [row for row, fold in folds.items() if fold == self.data.fold]
 

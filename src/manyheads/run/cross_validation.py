@@ -13,6 +13,7 @@ import numpy as np
 
 from manyheads.bundle import load
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.metrics import Score, Tally, Use
 from manyheads.run.corpus import Corpus
 from manyheads.run.recipe import Recipe
@@ -30,7 +31,7 @@ class CrossValidation:
 def fold_recipes(recipe: Recipe, n_folds: int) -> list[Recipe]:
     """Return the recipe of each fold; a test set of the recipe is not used."""
     if recipe.data.builtin or Corpus.of(recipe).fields.n_fields == 1:
-        raise RecipeError("Cross-validation needs rows of your own, such as labeled texts or pairs, not documents.")
+        raise RecipeError(_("Cross-validation needs rows of your own, such as labeled texts or pairs, not documents."))
     return [
         replace(recipe, data=replace(recipe.data, test=(), folds=n_folds, fold=fold)) for fold in range(1, n_folds + 1)
     ]

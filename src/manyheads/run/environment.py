@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 import torch
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.cores import count_cores
 from manyheads.errors import DataError
 from manyheads.run.run_folder import RunFolder
@@ -58,7 +58,7 @@ def original_environment(folder: RunFolder, n_processes: int = 1) -> Iterator[En
 def _read(folder: RunFolder) -> Environment | None:
     """Return the stored environment, or None if it is missing (as in older runs) or damaged."""
     try:
-        data = read_json(folder.environment_file, DataError)
+        data = read_json_object(folder.environment_file, DataError)
         environment = Environment(int(data["threads"]), str(data["torch"]), int(data.get("processes", 1)))
     except (DataError, ValueError, KeyError, TypeError, OverflowError):
         return None

@@ -7,7 +7,7 @@ from typing import Any
 
 from manyheads.metrics import Card, Score, card_record
 from manyheads.tasks import DecodingChoice
-from manyheads.train import Step
+from manyheads.training import Step
 
 Sample = tuple[str, str, str]  # input, prediction, reference
 

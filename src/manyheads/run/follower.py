@@ -16,6 +16,7 @@ import torch
 
 from manyheads.data.corpus_cache import content_key
 from manyheads.errors import DataError, ManyheadsError, RecipeError
+from manyheads.messages import Message, _
 from manyheads.run.corpus import Corpus
 from manyheads.run.preparation import read_prepared
 from manyheads.run.recipe import Recipe
@@ -23,14 +24,14 @@ from manyheads.run.run_folder import RunFolder
 from manyheads.run.trainer_setup import check_device, create_task, create_trainer, pick_own_device
 from manyheads.run.warm_start import freeze
 from manyheads.settings import to_table
-from manyheads.train import ProcessGroup
+from manyheads.training import ProcessGroup
 
 _START = "start"
 _WHAT = {
-    "recipe": "another recipe",
-    "data": "other data",
-    "manyheads": "another version of manyheads",
-    "torch": "another version of PyTorch",
+    "recipe": Message("another recipe"),
+    "data": Message("other data"),
+    "manyheads": Message("another version of manyheads"),
+    "torch": Message("another version of PyTorch"),
 }
 
 
@@ -63,9 +64,14 @@ def _read(recipe: Recipe, path: Path) -> Any:
         return read_prepared(recipe, RunFolder(path))
     except (DataError, OSError) as error:
         raise DataError(
-            f"what process 0 prepared cannot be read on {socket.gethostname()} ({error}). All machines need the run "
-            f"folder, {path.absolute()}, and the cache (MANYHEADS_CACHE) at the same paths, on a filesystem that they "
-            "share."
+            _(
+                "what process 0 prepared cannot be read on {host} ({error}). All machines need the run "
+                "folder, {folder}, and the cache (MANYHEADS_CACHE) at the same paths, on a filesystem that they "
+                "share.",
+                host=socket.gethostname(),
+                error=error,
+                folder=path.absolute(),
+            )
         ) from None
 
 
@@ -91,15 +97,29 @@ def check_same_everywhere(recipe: Recipe, group: ProcessGroup) -> None:
     messages = group.exchange(_START, own)
     for rank, message in enumerate(messages):
         if "error" in message:
-            raise DataError(f"Process {rank} of {group.size} (on {message['host']}): {message['error']}")
+            raise DataError(
+                _(
+                    "Process {rank} of {size} (on {host}): {error}",
+                    rank=rank,
+                    size=group.size,
+                    host=message["host"],
+                    error=message["error"],
+                )
+            )
     for rank, message in enumerate(messages):
         different = [
-            _WHAT[key] + _versions(key, message, messages[0]) for key in _WHAT if message[key] != messages[0][key]
+            str(_WHAT[key]) + _versions(key, message, messages[0]) for key in _WHAT if message[key] != messages[0][key]
         ]
         if different:
             raise RecipeError(
-                f"Process {rank} of {group.size} (on {message['host']}) has {' and '.join(different)} than process 0. "
-                "Start all processes with the same recipe, data and versions."
+                _(
+                    "Process {rank} of {size} (on {host}) has {different} than process 0. Start all processes "
+                    "with the same recipe, data and versions.",
+                    rank=rank,
+                    size=group.size,
+                    host=message["host"],
+                    different=_(" and ").join(different),
+                )
             )
 
 
@@ -118,4 +138,6 @@ def _fingerprint(recipe: Recipe) -> dict[str, str]:
 
 
 def _versions(key: str, message: Mapping[str, str], first: Mapping[str, str]) -> str:
-    return f" ({message[key]}, not {first[key]})" if key in ("manyheads", "torch") else ""
+    if key not in ("manyheads", "torch"):
+        return ""
+    return _(" ({version}, not {expected})", version=message[key], expected=first[key])

@@ -14,7 +14,7 @@ from zlib import crc32
 from manyheads.data.cleaning import hash_rows
 from manyheads.data.hash_set import HashSet
 from manyheads.data.texts import chunks
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 _MAX_ROWS = 1000
 _MIN_ROWS = 50

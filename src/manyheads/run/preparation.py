@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.bundle import load
 from manyheads.cores import count_cores
 from manyheads.data import Encoded, Texts
@@ -21,15 +21,16 @@ from manyheads.data.cleaning import KEPT
 from manyheads.data.corpus_cache import Cache, content_key
 from manyheads.data.parallel_encoding import choose_processes
 from manyheads.errors import DataError
-from manyheads.language import pick
+from manyheads.messages import _
+from manyheads.metrics import display_name
 from manyheads.run.corpus import COUNTS, Corpus
 from manyheads.run.events import Stage
 from manyheads.run.recipe import Recipe
 from manyheads.run.run_folder import FORMAT, RunFolder
 from manyheads.settings import to_table
 from manyheads.storage import atomic_write
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer
 
 _IDS_FORMAT = 4  # of cached ids; increase it when the same text gives other ids
 
@@ -53,7 +54,7 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
     metadata = _read_counts(cache.folder / name)
     counts = sum((Counter(count) for count in metadata["counts"]), Counter[str]())
     if not len(texts):
-        raise DataError(f"There is nothing to train on: {_list_counts(counts)}.")
+        raise DataError(_("There is nothing to train on: {counts}.", counts=_list_counts(counts)))
     yield from _prepare_tokenizer(recipe, folder, texts)
     tokenizer = Tokenizer.from_file(folder.tokenizer_file)
     name = _ids_name(recipe, tokenizer, name)
@@ -65,14 +66,12 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
         written = Encoded.write(temporary, texts, encode, max_length, n_processes=n_processes)
         (temporary / COUNTS).write_text(json.dumps({"counts": written}), encoding="utf-8")
 
-    warnings = texts_warnings + (
-        yield from _get_or_create(cache, name, pick("tokenizing the text", "切分文本"), write_ids)
-    )
+    warnings = texts_warnings + (yield from _get_or_create(cache, name, _("tokenizing the text"), write_ids))
     del counts[KEPT]
     counts.update(_read_counts(cache.folder / name)["counts"])
     encoded = Encoded.open(cache.folder / name, texts)
     if not len(encoded):
-        raise DataError(f"There is nothing to train on: {_list_counts(counts)}.")
+        raise DataError(_("There is nothing to train on: {counts}.", counts=_list_counts(counts)))
     return PreparedData(tokenizer, encoded, counts, encoded.find_rows(metadata["boundaries"]), warnings)
 
 
@@ -81,7 +80,7 @@ def read_prepared(recipe: Recipe, folder: RunFolder, cache: Cache | None = None)
     cache = cache or Cache.beside(folder.path)
     known = folder.read_data()
     if known is None:
-        raise DataError(f"{folder.data_file} is missing or damaged")
+        raise DataError(_("{file} is missing or damaged", file=folder.data_file))
     texts = Texts.open(cache.folder / known["text"])
     tokenizer = Tokenizer.from_file(folder.tokenizer_file)
     encoded = Encoded.open(cache.folder / _ids_name(recipe, tokenizer, known["text"]), texts)
@@ -105,9 +104,9 @@ def _prepare_text(recipe: Recipe, folder: RunFolder, cache: Cache) -> Generator[
     def write_text(temporary: Path) -> None:
         corpus.write(temporary)
         if corpus.digests() != digests:
-            raise DataError("The training files changed while they were being read. Run the same command again.")
+            raise DataError(_("The training files changed while they were being read. Run the same command again."))
 
-    warnings = yield from _get_or_create(cache, name, pick("cleaning the text", "清洗文本"), write_text)
+    warnings = yield from _get_or_create(cache, name, _("cleaning the text"), write_text)
     counts = _read_counts(cache.folder / name)["counts"]
     data = {"format": FORMAT, "text": name, "files": digests, "counts": counts}
     atomic_write(folder.data_file, json.dumps(data).encode())
@@ -122,7 +121,7 @@ def _prepare_tokenizer(recipe: Recipe, folder: RunFolder, texts: Texts) -> Gener
         tokenizer = load(recipe.init_from).task.tokenizer
     else:
         size = f"{recipe.tokenizer.vocab_size:,}"
-        yield Stage(pick(f"training a tokenizer of at most {size} tokens", f"训练分词器，词表不超过 {size}"))
+        yield Stage(_("training a tokenizer of at most {size} tokens", size=size))
         tokenizer = Tokenizer.train(recipe.task_class.lines(texts), recipe.tokenizer, recipe.seed)
     atomic_write(folder.tokenizer_file, tokenizer.to_bytes())
 
@@ -147,15 +146,26 @@ def _check_same_text(folder: RunFolder, name: str, digests: Mapping[str, str]) -
         return
     if known is None:
         raise DataError(
-            f"{folder.data_file} is missing or damaged, so the text this run was started with is unknown. Restore it, "
-            "or train into another folder with -o."
+            _(
+                "{file} is missing or damaged, so the text this run was started with is unknown. Restore it, "
+                "or train into another folder with -o.",
+                file=folder.data_file,
+            )
         )
     changed = [file for file, digest in digests.items() if known["files"].get(file) != digest]
     if changed:
-        raise DataError(f"{', '.join(changed)} changed since this run started. Train into another folder with -o.")
+        raise DataError(
+            _(
+                "{files} changed since this run started. Train into another folder with -o.",
+                files=", ".join(changed),
+            )
+        )
     raise DataError(
-        f"{folder.path}: another version of manyheads cleaned the text of this run, and this version would clean it "
-        "differently. Resume with that version, or train into another folder with -o."
+        _(
+            "{path}: another version of manyheads cleaned the text of this run, and this version would clean it "
+            "differently. Resume with that version, or train into another folder with -o.",
+            path=folder.path,
+        )
     )
 
 
@@ -173,8 +183,8 @@ def _get_or_create(
 
 
 def _read_counts(entry: Path) -> dict[str, Any]:
-    return read_json(entry / COUNTS, DataError)
+    return read_json_object(entry / COUNTS, DataError)
 
 
 def _list_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+    return ", ".join(f"{count:,} {display_name(reason)}" for reason, count in counts.items())

@@ -10,6 +10,7 @@ from manyheads.corpora import LANGUAGES
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.model import PRESETS, ModelSettings
 from manyheads.settings import (
     Range,
@@ -22,11 +23,12 @@ from manyheads.settings import (
     shown,
     type_faults,
 )
-from manyheads.tasks import DEFAULT_KIND, TASKS, ReadsFolders, Task, TaskSettings
-from manyheads.text.documents import document_files
-from manyheads.text.remote_files import is_remote, local_copy
-from manyheads.text.tokenizer import TokenizerSettings
-from manyheads.train import TrainSettings
+from manyheads.tasks import DEFAULT_KIND, TASKS, Task, TaskSettings
+from manyheads.text.reading.documents import document_files
+from manyheads.text.reading.formats import table_suffixes
+from manyheads.text.reading.remote_files import is_remote, local_copy
+from manyheads.text.tokens.tokenizer import TokenizerSettings
+from manyheads.training import TrainSettings
 
 _MAX_WEIGHT = 1000.0
 _COLUMNS = ("source", "target", "text", "label", "tags")
@@ -109,7 +111,13 @@ class DataSettings:
         faults = []
         if len(set(self.languages)) < len(self.languages) or not set(self.languages) <= set(LANGUAGES):
             known = ", ".join(LANGUAGES)
-            faults.append(f'data.builtin = {shown(self.builtin)} should be two of {known}, like "en-zh".')
+            faults.append(
+                _(
+                    'data.builtin = {builtin} should be two of {known}, like "en-zh".',
+                    builtin=shown(self.builtin),
+                    known=known,
+                )
+            )
         faults += [
             f"data.builtin and data.{name} are both given. Choose one: the built-in corpus has its own sets."
             for name in ("train", "mix", "valid", "test", *(f"{field}_column" for field in _COLUMNS))
@@ -212,7 +220,12 @@ class Recipe:
             )
         if fields == ("source", "target"):
             faults += [
-                f"data.{name} names {len(files)} files. Give two parallel ones, or one .tsv, .csv, .jsonl or .parquet."
+                _(
+                    "data.{name} names {n_files} files. Give two parallel ones, or one {suffixes}.",
+                    name=name,
+                    n_files=len(files),
+                    suffixes=table_suffixes(),
+                )
                 for name, files in self.data.sets.items()
                 if len(files) > 2
             ]
@@ -221,7 +234,13 @@ class Recipe:
         languages = self.task_class.languages(self.task)
         if languages and languages != self.data.languages:
             expected = "-".join(languages)
-            faults.append(f'data.builtin = {shown(self.data.builtin)} does not fit task languages "{expected}".')
+            faults.append(
+                _(
+                    'data.builtin = {builtin} does not fit task languages "{languages}".',
+                    builtin=shown(self.data.builtin),
+                    languages=expected,
+                )
+            )
         elif not languages and len(self.data.languages) != 1:
             faults.append(
                 f"data.builtin = {shown(self.data.builtin)} should be one of {', '.join(LANGUAGES)} for this task."
@@ -239,7 +258,13 @@ class Recipe:
         # `build` reports values that should be tables and are not.
         kind = task.get("kind", DEFAULT_KIND) if isinstance(task, Mapping) else DEFAULT_KIND
         if not isinstance(kind, str) or kind not in TASKS:
-            raise RecipeError(f"task.kind = {shown(kind)} is not a task. {did_you_mean(shown(kind), TASKS)}")
+            raise RecipeError(
+                _(
+                    "task.kind = {kind} is not a task. {suggestion}",
+                    kind=shown(kind),
+                    suggestion=did_you_mean(shown(kind), TASKS),
+                )
+            )
         if isinstance(model, Mapping) and isinstance(tokenizer, Mapping):
             table["model"] = {"vocab_size": _vocab_size(tokenizer), "shape": TASKS[kind].shape} | _expand_preset(model)
         builtin = data.get("builtin") if isinstance(data, Mapping) else None
@@ -258,9 +283,11 @@ def _vocab_size(tokenizer: Mapping[str, Any]) -> int:
 
 def _refuse_renamed_keys(table: Mapping[str, Any]) -> None:
     keys = {f"{section}.{key}" for section, keys in table.items() if isinstance(keys, Mapping) for key in keys}
-    renamed = [f"{old} is now {new}" for old, new in _RENAMED.items() if old in keys]
+    renamed = [_("{old} is now {new}", old=old, new=new) for old, new in _RENAMED.items() if old in keys]
     if renamed:
-        raise RecipeError(f"this recipe was written for an older version of manyheads: {', '.join(renamed)}.")
+        raise RecipeError(
+            _("this recipe was written for an older version of manyheads: {renamed}.", renamed=", ".join(renamed))
+        )
 
 
 def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
@@ -269,7 +296,13 @@ def _expand_preset(model: Mapping[str, Any]) -> dict[str, Any]:
         return model
     preset = model.pop("preset")
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise RecipeError(f"model.preset = {shown(preset)} is not a preset. {did_you_mean(shown(preset), PRESETS)}")
+        raise RecipeError(
+            _(
+                "model.preset = {preset} is not a preset. {suggestion}",
+                preset=shown(preset),
+                suggestion=did_you_mean(shown(preset), PRESETS),
+            )
+        )
     return PRESETS[preset] | model
 
 
@@ -345,11 +378,13 @@ def _resolve(path: Path, setting: str) -> Path:
         pass  # reported when it is read
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise RecipeError(f"{setting} = {shown(str(path))} cannot be used: {reason}.") from None
+        raise RecipeError(
+            _("{setting} = {path} cannot be used: {reason}.", setting=setting, path=shown(str(path)), reason=reason)
+        ) from None
     return path.resolve()
 
 
 def _folder_files(folder: Path, task: Mapping[str, Any]) -> Sequence[Path]:
     task_class = _named_task(task)
-    files = task_class.folder_files(folder, task) if isinstance(task_class, ReadsFolders) else None
+    files = task_class.folder_files(folder, task)
     return document_files([folder]) if files is None else files

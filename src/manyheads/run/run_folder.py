@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from manyheads.bounded_files import read_json
+from manyheads.bounded_files import read_json_object
 from manyheads.errors import DataError, RecipeError
+from manyheads.messages import _
 from manyheads.settings import read_toml
 from manyheads.storage import DISK_FULL, LOCK, MANIFEST, is_locked
-from manyheads.train import Checkpoints
+from manyheads.training import Checkpoints
 
 FORMAT = 3  # of run folders; older ones are refused
 LogEntry = dict[str, Any]
@@ -134,19 +135,27 @@ class RunFolder:
     def claim(self) -> None:
         """Create the folder; refuse a folder that contains other files, so that none is overwritten."""
         if self.path.exists() and not self.path.is_dir():
-            raise RecipeError(f"{self.path} is a file; a run needs a folder. Choose another with -o.")
+            raise RecipeError(_("{path} is a file; a run needs a folder. Choose another with -o.", path=self.path))
         if any("\ud800" <= character <= "\udfff" for character in str(self.path)):  # safetensors could not read from it
-            raise RecipeError(f"{self.path}: the name of this folder is not in UTF-8. Choose another with -o.")
+            raise RecipeError(
+                _("{path}: the name of this folder is not in UTF-8. Choose another with -o.", path=self.path)
+            )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             if any(self.path.iterdir()) and not self.exists:
-                raise RecipeError(f"{self.path} contains other files and is not a run folder. Choose another with -o.")
+                raise RecipeError(
+                    _("{path} contains other files and is not a run folder. Choose another with -o.", path=self.path)
+                )
             self.log_file.touch()
         except OSError as error:
             if error.errno in DISK_FULL:
                 raise
             raise RecipeError(
-                f"{self.path} cannot be written ({error.strerror}). Choose another folder with -o."
+                _(
+                    "{path} cannot be written ({reason}). Choose another folder with -o.",
+                    path=self.path,
+                    reason=error.strerror,
+                )
             ) from None
 
     def check_format(self) -> None:
@@ -154,14 +163,19 @@ class RunFolder:
         data = self.read_data()
         if data is not None and data.get("format") != FORMAT:
             raise RecipeError(
-                f"{self.path} was written by another version of manyheads (run format {data.get('format', '1 or 2')}; "
-                f"this version reads {FORMAT}). Train into another folder with -o."
+                _(
+                    "{path} was written by another version of manyheads (run format {format}; this version reads "
+                    "{own_format}). Train into another folder with -o.",
+                    path=self.path,
+                    format=data.get("format", "1 or 2"),
+                    own_format=FORMAT,
+                )
             )
 
     def read_data(self) -> dict[str, Any] | None:
         """Return the content of data.json, or None if it is missing or damaged."""
         try:
-            data = read_json(self.data_file, DataError, _MAX_DATA_BYTES)
+            data = read_json_object(self.data_file, DataError, _MAX_DATA_BYTES)
         except DataError:
             return None
         return data if isinstance(data.get("text"), str) and isinstance(data.get("files"), dict) else None
@@ -173,7 +187,9 @@ class RunFolder:
     def log(self) -> "LogReader":
         """Return a reader of the log; raise a RecipeError if there is none."""
         if not self.log_file.is_file():
-            raise RecipeError(f"{self.path} is not a run folder: it has no {self.log_file.name}.")
+            raise RecipeError(
+                _("{path} is not a run folder: it has no {name}.", path=self.path, name=self.log_file.name)
+            )
         return LogReader(self.log_file)
 
 

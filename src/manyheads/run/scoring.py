@@ -10,9 +10,9 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.metrics import Baseline, Card, Use, compare_tallies
 from manyheads.run.recipe import DataSettings, Recipe
-from manyheads.tasks import CalibratedTask, HasBaseline, Task
+from manyheads.tasks import LabelingTask, Task
 from manyheads.tasks.task import Progress
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 
 VALID = "valid"  # the name of the validation set where it is scored instead of a test set
 
@@ -30,11 +30,11 @@ def score_rows(
     """
     if has_baseline(task):
         rows = list(rows)  # rows of other tasks may be long documents, which are read one by one
-    if "calibration" in used_for and isinstance(task, CalibratedTask):
+    if "calibration" in used_for and isinstance(task, LabelingTask):
         card = task.score_calibrated(rows, settings, progress)
     else:
         card = task.score(rows, settings, progress)
-    if isinstance(rows, list) and rows and isinstance(task, HasBaseline):
+    if isinstance(rows, list) and rows and isinstance(task, LabelingTask) and task.baseline_name:
         change = compare_tallies(task.tally(rows, settings), task.baseline_tally(rows))
         changed: Any = card  # a card is a dataclass, which a protocol cannot say
         baseline = Baseline(task.baseline_name, change, is_optimistic="calibration" in used_for)
@@ -44,7 +44,7 @@ def score_rows(
 
 def has_baseline(task: Task) -> bool:
     """Whether a task has a linear model to compare with."""
-    return isinstance(task, HasBaseline) and bool(task.baseline_name)
+    return isinstance(task, LabelingTask) and bool(task.baseline_name)
 
 
 def mark(card: Card, used_for: Sequence[Use]) -> Card:

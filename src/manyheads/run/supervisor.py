@@ -18,9 +18,9 @@ from types import FrameType
 from typing import IO
 
 from manyheads.cores import count_cores
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.run.stopping import stop_signals
-from manyheads.train.process_group import LOST, SUPERVISOR_VARIABLE
+from manyheads.training.process_group import LOST, SUPERVISOR_VARIABLE
 
 _HOST = "127.0.0.1"
 _POLL = 0.05  # seconds
@@ -44,24 +44,27 @@ class _Death:
     def describe(self, n_processes: int) -> str:
         if self.code < 0:
             name = signal.Signals(-self.code).name if -self.code in set(signal.Signals) else str(-self.code)
-            return pick(
-                f"Process {self.rank} of {n_processes} was killed ({name}).",
-                f"进程 {self.rank}（共 {n_processes} 个）被终止（{name}）。",
+            return _(
+                "Process {rank} of {n_processes} was killed ({name}).",
+                rank=self.rank,
+                n_processes=n_processes,
+                name=name,
             )
         if self.is_silent:
-            return pick(
-                f"Process {self.rank} of {n_processes} does not answer.",
-                f"进程 {self.rank}（共 {n_processes} 个）没有响应。",
-            )
+            return _("Process {rank} of {n_processes} does not answer.", rank=self.rank, n_processes=n_processes)
         if self.code == LOST:
-            return pick(
-                f"Process {self.rank} of {n_processes} lost the connection to the others.",
-                f"进程 {self.rank}（共 {n_processes} 个）与其他进程失去了连接。",
+            return _(
+                "Process {rank} of {n_processes} lost the connection to the others.",
+                rank=self.rank,
+                n_processes=n_processes,
             )
         reason = f": {self.last_line}" if self.last_line else ""
-        return pick(
-            f"Process {self.rank} of {n_processes} ended with exit code {self.code}{reason}.",
-            f"进程 {self.rank}（共 {n_processes} 个）退出，代码 {self.code}{reason}。",
+        return _(
+            "Process {rank} of {n_processes} ended with exit code {code}{reason}.",
+            rank=self.rank,
+            n_processes=n_processes,
+            code=self.code,
+            reason=reason,
         )
 
 
@@ -83,15 +86,11 @@ def supervise(command: Sequence[str], n_processes: int, n_restarts: int, report:
                 return death.code
         left = n_restarts - attempt
         if left:
-            restarting = pick(
-                f"Restarting all from the last checkpoint ({left} more restarts allowed).",
-                f"从最近的检查点重新启动全部进程（还可重启 {left} 次）。",
-            )
+            restarting = _("Restarting all from the last checkpoint ({left} more restarts allowed).", left=left)
         else:
-            restarting = pick(
-                "No restart is left. Everything up to the last checkpoint is saved: run the same command "
-                "again to resume.",
-                "重启次数已用完。最近检查点之前的进度都已保存：再次运行同一命令即可继续。",
+            restarting = _(
+                "No restart is left. Everything up to the last checkpoint is saved: run the same command again "
+                "to resume."
             )
         report(f"{death.describe(n_processes)} {restarting}")
     return LOST

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from manyheads.errors import RecipeError
+from manyheads.messages import _
 from manyheads.model import Transformer
 from manyheads.model.device import pick_device
 from manyheads.model.norms import BatchNorm
@@ -13,7 +14,7 @@ from manyheads.run.corpus import Corpus
 from manyheads.run.preparation import PreparedData
 from manyheads.run.recipe import Recipe
 from manyheads.tasks import Task, TrainingData
-from manyheads.train import ProcessGroup, Trainer
+from manyheads.training import ProcessGroup, Trainer
 
 
 def pick_own_device(recipe: Recipe, group: ProcessGroup) -> torch.device:
@@ -23,13 +24,22 @@ def pick_own_device(recipe: Recipe, group: ProcessGroup) -> torch.device:
         return device
     if device.type != "cuda" or device.index is not None:
         raise RecipeError(
-            f'device = "{recipe.device}" is not for {group.size} processes. Use "cuda", of which each process takes '
-            'one, or "cpu".'
+            _(
+                'device = "{device}" is not for {n_processes} processes. Use "cuda", of which each process takes '
+                'one, or "cpu".',
+                device=recipe.device,
+                n_processes=group.size,
+            )
         )
     if group.local_rank >= torch.cuda.device_count():
         raise RecipeError(
-            f"Process {group.rank} is number {group.local_rank + 1} on its machine, which has "
-            f"{torch.cuda.device_count()} GPUs. Start one process for each GPU."
+            _(
+                "Process {rank} is number {local_rank} on its machine, which has {n_gpus} GPUs. Start one "
+                "process for each GPU.",
+                rank=group.rank,
+                local_rank=group.local_rank + 1,
+                n_gpus=torch.cuda.device_count(),
+            )
         )
     torch.cuda.set_device(group.local_rank)
     return torch.device("cuda", group.local_rank)
@@ -38,7 +48,9 @@ def pick_own_device(recipe: Recipe, group: ProcessGroup) -> torch.device:
 def check_device(recipe: Recipe, device: torch.device) -> None:
     """Refuse settings of [train] that this device does not support."""
     if recipe.train.compile and device.type != "cuda":
-        raise RecipeError(f"train.compile = true needs a GPU, but the device is {device}. Leave it out.")
+        raise RecipeError(
+            _("train.compile = true needs a GPU, but the device is {device}. Leave it out.", device=device)
+        )
 
 
 def create_task(recipe: Recipe, data: PreparedData) -> Task:
@@ -52,8 +64,10 @@ def create_trainer(recipe: Recipe, data: PreparedData, task: Task, group: Proces
     """Build the trainer of a task; if it is to be sharded, `whole` is the task that rank 0 validates."""
     if not group.is_alone and any(isinstance(module, BatchNorm) for module in task.module.modules()):
         raise RecipeError(
-            'model.norm = "batch" averages over a batch, which several processes would divide. Train with one process, '
-            'or use another norm, such as "layer".'
+            _(
+                'model.norm = "batch" averages over a batch, which several processes would divide. Train with one '
+                'process, or use another norm, such as "layer".'
+            )
         )
     training_data = TrainingData(
         encoded=data.encoded,

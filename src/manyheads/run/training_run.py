@@ -23,8 +23,8 @@ from manyheads.data.split import NOTHING_TO_VALIDATE_ON
 from manyheads.data.texts import chunks
 from manyheads.decode import EngineSelector
 from manyheads.errors import CheckpointError, DataError, ManyheadsError, RecipeError, TrainingError
-from manyheads.language import pick
-from manyheads.metrics import Use, display_name
+from manyheads.messages import _
+from manyheads.metrics import Use
 from manyheads.model import evaluating
 from manyheads.model.size import refuse_too_large
 from manyheads.model.weights import count_parameters, load_weights, weights_of
@@ -55,10 +55,10 @@ from manyheads.run.trainer_setup import check_device, create_task, create_traine
 from manyheads.run.warm_start import freeze, warm_start
 from manyheads.settings import to_table, to_toml
 from manyheads.storage import DISK_FULL, MANIFEST, atomic_write, locked, remove_partial
-from manyheads.tasks import HasBaseline, HasLossTerms, SupportsEngines, Task, TunableTask
-from manyheads.text.seen_words import SeenWords
-from manyheads.train import Checkpoints, ProcessGroup, Trainer
-from manyheads.train.micro_batches import check_divisible, choose_micro_batches
+from manyheads.tasks import LabelingTask, PairTask, Task
+from manyheads.text.tokens.seen_words import SeenWords
+from manyheads.training import Checkpoints, ProcessGroup, Trainer
+from manyheads.training.micro_batches import check_divisible, choose_micro_batches
 
 # Settings that may change between interruption and resumption: none of them affects the steps already made.
 _EDITABLE = ("train.steps", "train.keep_all_snapshots", "train.shard", "train.compile", "decode", "device")
@@ -106,8 +106,11 @@ def run(
         if not isinstance(error, OSError) or error.errno not in DISK_FULL:
             raise
         raise TrainingError(
-            f"{path}: the disk is full. Everything saved before is intact: free some space, then run the same command "
-            "again to resume."
+            _(
+                "{path}: the disk is full. Everything saved before is intact: free some space, then run the same "
+                "command again to resume.",
+                path=path,
+            )
         ) from None
 
 
@@ -136,9 +139,9 @@ def delete_run(path: Path) -> None:
     with locked(path):
         folder.log_file.write_text("", encoding="utf-8")
         delete_prepared_data(folder)
-        for sealed in (folder.bundle, folder.best, *folder.step_folders()):
-            if (sealed / MANIFEST).exists():
-                shutil.rmtree(sealed)
+        for written in (folder.bundle, folder.best, *folder.step_folders()):
+            if (written / MANIFEST).exists():
+                shutil.rmtree(written)
         for parent in (folder.snapshots, folder.checkpoints):
             if parent.is_dir() and not any(parent.iterdir()):
                 parent.rmdir()
@@ -154,20 +157,32 @@ def check_same_recipe(recipe: Recipe, path: Path) -> list[str]:
         return []
     # Files may move: their contents are compared by digest.
     differences = _differences(_without_files(folder.read_recipe_table()), _without_files(to_table(recipe)))
-    changes = {name: f"{name} was {_show(old)}, now {_show(new)}" for name, (old, new) in differences.items()}
+    changes = {
+        name: _("{name} was {old}, now {new}", name=name, old=_show(old), new=_show(new))
+        for name, (old, new) in differences.items()
+    }
     if "train.steps" in changes and recipe.train.schedule == "cosine":
-        changes["train.steps"] += " (from here on the learning rate decays to 0 at the new last step)"
+        changes["train.steps"] += _(" (from here on the learning rate decays to 0 at the new last step)")
     fixed = [change for name, change in changes.items() if not name.startswith(_EDITABLE)]
     if fixed:
         raise RecipeError(
-            f"{path} contains a run of another recipe ({'; '.join(fixed)}). Choose another folder with -o. "
-            f"Only {', '.join(_EDITABLE)} may change between interruption and resumption."
+            _(
+                "{path} contains a run of another recipe ({changes}). Choose another folder with -o. Only {editable} "
+                "may change between interruption and resumption.",
+                path=path,
+                changes="; ".join(fixed),
+                editable=", ".join(_EDITABLE),
+            )
         )
     newest = folder.newest_step or 0
     if newest > recipe.train.steps:
         raise RecipeError(
-            f"train.steps = {recipe.train.steps}, but {path} is at step {newest} already. "
-            "Choose another folder with -o."
+            _(
+                "train.steps = {steps}, but {path} is at step {newest} already. Choose another folder with -o.",
+                steps=recipe.train.steps,
+                path=path,
+                newest=newest,
+            )
         )
     return list(changes.values())
 
@@ -179,8 +194,13 @@ def _check_checkpoints_exist(folder: RunFolder) -> None:
     steps = [entry["step"] for entry in folder.log().of_kind("Saved", "Interrupted")]
     if steps:
         raise CheckpointError(
-            f"{folder.path}: the checkpoints are missing, but the log records one at step {steps[-1]}. Restore "
-            f"{folder.checkpoints}, or train into another folder with -o."
+            _(
+                "{path}: the checkpoints are missing, but the log records one at step {step}. Restore "
+                "{checkpoints}, or train into another folder with -o.",
+                path=folder.path,
+                step=steps[-1],
+                checkpoints=folder.checkpoints,
+            )
         )
 
 
@@ -220,7 +240,7 @@ def _differences(
 
 
 def _show(value: object) -> str:
-    return "not set" if value is None else str(value)
+    return _("not set") if value is None else str(value)
 
 
 def _recipe_content(recipe: Recipe) -> bytes:
@@ -228,8 +248,12 @@ def _recipe_content(recipe: Recipe) -> bytes:
     content = to_toml(to_table(recipe)).encode()
     if len(content) > MAX_BYTES:
         raise RecipeError(
-            f"The recipe takes {len(content):,} bytes with the names of all files; at most {MAX_BYTES:,} are possible. "
-            "Join small files into larger ones."
+            _(
+                "The recipe takes {n_bytes:,} bytes with the names of all files; at most {most:,} are "
+                "possible. Join small files into larger ones.",
+                n_bytes=len(content),
+                most=MAX_BYTES,
+            )
         )
     return content
 
@@ -301,7 +325,7 @@ class _Run:
             device=str(self.task.model.device),
             seconds=time.perf_counter() - started,
             warnings=self.data.warnings,
-            loss_terms=self.recipe.task.loss_terms if isinstance(self.recipe.task, HasLossTerms) else {},
+            loss_terms=self.recipe.task.loss_terms,
             n_threads=self.environment.threads,
             n_processes=self.group.size,
             has_too_few_cores=self.environment.is_short_of_cores,
@@ -310,7 +334,7 @@ class _Run:
             n_valid=len(self.valid),
             valid_dropped=dict(self.valid_dropped),
         )
-        if isinstance(self.task, HasBaseline) and self.task.baseline_name:
+        if isinstance(self.task, LabelingTask) and self.task.baseline_name:
             tally = self.task.baseline_tally(list(self.task.usable(self.valid)))
             yield BaselineScored(self.task.baseline_name, tally.score())
 
@@ -322,7 +346,7 @@ class _Run:
         if not self.valid and self.valid_dropped:
             raise DataError(NOTHING_TO_VALIDATE_ON)
         if not self.valid_sample:
-            raise DataError("The validation set is empty. Set data.valid, or give more training text.")
+            raise DataError(_("The validation set is empty. Set data.valid, or give more training text."))
 
     def _warm_start(self) -> str | None:
         """Copy the weights of the bundle `init_from`; return a description, or None without such a bundle."""
@@ -416,17 +440,17 @@ class _Run:
         self.task.module.eval()
         task = self.task.calibrate(self.valid)
         is_calibrated, decode, choice = task is not self.task, self.recipe.decode, None
-        if isinstance(task, TunableTask):
-            yield Stage(pick("choosing how to decode", "选择解码设置"))
+        if isinstance(task, PairTask):
+            yield Stage(_("choosing how to decode"))
             metric = self.recipe.train.validation_metric or task.metrics[0]
             task, decode, choice = task.tune_decoding(self.valid, decode, metric)
             if choice:
                 yield DecodingChosen(choice)
-        engine_task = task.with_engine(EngineSelector("auto")) if isinstance(task, SupportsEngines) else task
+        engine_task = task.with_engine(EngineSelector("auto"))
         uses = validation_uses(self.recipe, is_calibrated=is_calibrated, is_tuned=choice is not None)
         cards = {}
         for name, rows in self.corpus.tests().items():
-            yield Stage(pick(f"scoring the {name} set", f"计算得分：{display_name(name)}"))
+            yield Stage(_("scoring the {name} set", name=name))
             own_uses = (*self._training_use(name), *(uses if name == VALID else ()))
             cards[name] = score_rows(engine_task, rows, decode, own_uses)
         scores = {name: card.scores for name, card in cards.items()}

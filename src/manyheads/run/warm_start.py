@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from manyheads.errors import BundleError, RecipeError
+from manyheads.messages import _
 from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
 
@@ -20,14 +21,24 @@ def warm_start(model: Transformer, other: Transformer, origin: str) -> tuple[int
     own, others = _weights_by_name(model), _weights_by_name(other)
     shared = [name for name in own if name in others]
     faults = [
-        f"{name} is {tuple(others[name].shape)} there, {tuple(own[name].shape)} here"
+        _(
+            "{name} is {other_shape} there, {shape} here",
+            name=name,
+            other_shape=tuple(others[name].shape),
+            shape=tuple(own[name].shape),
+        )
         for name in shared
         if others[name].shape != own[name].shape
     ]
     if faults or not shared:
-        reason = "; ".join(faults[:3]) or "they have no weight in common"
+        reason = "; ".join(faults[:3]) or _("they have no weight in common")
         raise BundleError(
-            f"{origin} does not fit this model: {reason}. Leave [model] out of the recipe to use the bundle's sizes."
+            _(
+                "{origin} does not fit this model: {reason}. Leave [model] out of the recipe to use the bundle's "
+                "sizes.",
+                origin=origin,
+                reason=reason,
+            )
         )
     for name in shared:
         own[name].copy_(others[name])
@@ -41,11 +52,17 @@ def freeze(module: nn.Module, names: Sequence[str]) -> None:
         matching = [value for name, value in parameters.items() if f"{name}.".startswith(f"{prefix}.")]
         if not matching:
             known = {part for name in parameters for part in (name.partition(".")[0], ".".join(name.split(".")[:2]))}
-            raise RecipeError(f'freeze = "{prefix}" names no part of the model. {did_you_mean(prefix, known)}')
+            raise RecipeError(
+                _(
+                    'freeze = "{prefix}" names no part of the model. {suggestion}',
+                    prefix=prefix,
+                    suggestion=did_you_mean(prefix, known),
+                )
+            )
         for value in matching:
             value.requires_grad_(False)
     if not any(value.requires_grad for value in parameters.values()):
-        raise RecipeError("freeze leaves no parameter to train. Name fewer parts.")
+        raise RecipeError(_("freeze leaves no parameter to train. Name fewer parts."))
 
 
 def _weights_by_name(model: Transformer) -> dict[str, Tensor]:

@@ -1,34 +1,26 @@
 """`LocalOnly`: middleware that lets only this machine's own page use the server.
 
-A page of another site could resolve its name to 127.0.0.1 (DNS rebinding) or post to this server. The Host header must
-therefore name this server, a request that changes or computes something must come from the server's own origin, and a
-POST must be JSON, which a form of another site cannot send. Bodies are limited before they are read.
+Besides the rules of `SiteRules`, a request to the API must not come from another site at all, and a POST must be JSON,
+which a form of another site cannot send. Bodies are limited before they are read.
 """
 
 from collections.abc import Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from manyheads.serve.problems import problem
+from manyheads.language import using
+from manyheads.messages import _
+from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.site_rules import SECURITY_HEADERS, SiteRules, language_of
 
 MAX_BODY = 256 * 1024  # bytes
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _SAFE_SITES = ("", "same-origin", "none")
-CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_HEADERS = (
+    *SECURITY_HEADERS,
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
 )
-_HEADERS = {
-    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
 
 
 class LocalOnly:
@@ -36,7 +28,7 @@ class LocalOnly:
 
     def __init__(self, app: ASGIApp, hosts: Iterable[str] = ()) -> None:
         self.app = app
-        self.hosts = {*LOOPBACK, *hosts}
+        self.site = SiteRules(frozenset(hosts))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a problem, or pass the request on."""
@@ -46,46 +38,41 @@ class LocalOnly:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
+                own = MutableHeaders(scope=message)
+                for name, value in _HEADERS:
+                    own.setdefault(name.decode(), value.decode())
             await send(message)
 
-        refusal = self._refusal(Request(scope))
-        await (refusal or self.app)(scope, receive, send_with_headers)
+        headers = Headers(scope=scope)
+        with using(language_of(headers.get("accept-language", ""))):
+            try:
+                self._check(scope, headers)
+            except ProblemError as error:
+                await error.response()(scope, receive, send_with_headers)
+            else:
+                await self.app(scope, receive, send_with_headers)
 
-    def _refusal(self, request: Request) -> Response | None:
-        headers = request.headers
-        host = without_port(headers.get("host", ""))
-        if host not in self.hosts:
-            return problem(421, f"This server does not answer for the host {host!r}. Open it as http://127.0.0.1.")
-        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))  # of the mounted page
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        self.site.check(headers)
+        path = scope["path"].removeprefix(scope.get("root_path", ""))  # of the mounted page
         if headers.get("sec-fetch-site", "") not in _SAFE_SITES and path.startswith("/api"):
-            return problem(403, "Another site may not use this server.")
-        origin = headers.get("origin")
-        if origin is not None and is_foreign(origin, headers):
-            return problem(403, f"The origin {origin!r} may not use this server.")
-        if request.method == "POST":
-            return _body_refusal(headers)
-        return None
+            raise ProblemError(403, _("Another site may not use this server."))
+        if scope["method"] == "POST":
+            _check_body(headers)
 
 
-def is_foreign(origin: str, headers: Headers) -> bool:
-    """Whether an Origin header, `scheme://host:port` or anything a client sends, is not that of this server."""
-    return origin.partition("://")[2] != headers.get("host")
-
-
-def _body_refusal(headers: Headers) -> Response | None:
+def _check_body(headers: Headers) -> None:
     if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        return problem(415, "The body must be JSON: send Content-Type: application/json.")
+        raise ProblemError(415, _("The body must be JSON: send Content-Type: application/json."))
     length = headers.get("content-length", "")
     if not length.isdigit():
-        return problem(411, "The request has no Content-Length.")
+        raise ProblemError(411, _("The request has no Content-Length."))
     if int(length) > MAX_BODY:
-        return problem(413, f"The body has {int(length):,} bytes; at most {MAX_BODY:,} are allowed.")
-    return None
-
-
-def without_port(host: str) -> str:
-    """Return the host of a Host header."""
-    return host if host.endswith("]") else host.rpartition(":")[0] or host
+        raise ProblemError(
+            413,
+            _(
+                "The body has {n_bytes:,} bytes; at most {max_bytes:,} are allowed.",
+                n_bytes=int(length),
+                max_bytes=MAX_BODY,
+            ),
+        )

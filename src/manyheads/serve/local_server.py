@@ -12,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from manyheads.errors import ServeError
+from manyheads.messages import _
 
 DEFAULT_PORT = 8877
 _N_PORTS = 50  # to try after the one that was asked for
@@ -41,8 +42,17 @@ def listen_at(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         if isinstance(error, OSError) and error.errno in (errno.EADDRINUSE, errno.EACCES):
-            raise PortInUseError(f"Port {port} of {host} is in use or not allowed. Give another --port.") from None
-        raise ServeError(f"The address {host}:{port} cannot be used ({error}). Give another --host.") from None
+            raise PortInUseError(
+                _("Port {port} of {host} is in use or not allowed. Give another --port.", port=port, host=host)
+            ) from None
+        raise ServeError(
+            _(
+                "The address {host}:{port} cannot be used ({error}). Give another --host.",
+                host=host,
+                port=port,
+                error=error,
+            )
+        ) from None
     return listener
 
 
@@ -51,7 +61,14 @@ def listen(host: str, port: int) -> socket.socket:
     for candidate in range(port, min(port + _N_PORTS, 65_536)):
         with suppress(PortInUseError):
             return listen_at(host, candidate)
-    raise ServeError(f"No port from {port} to {port + _N_PORTS - 1} of {host} is free. Give another --port.")
+    raise ServeError(
+        _(
+            "No port from {first} to {last} of {host} is free. Give another --port.",
+            first=port,
+            last=port + _N_PORTS - 1,
+            host=host,
+        )
+    )
 
 
 def address_of(listener: socket.socket) -> str:

@@ -1,13 +1,14 @@
 """What an example means: how a row becomes a batch, a loss, a prediction and a score.
 
 Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`), registered in `registry.TASKS`. A task
-gives the training loop a `TrainingTask` and a bundle text in, text out. The model and train packages do not know tasks.
+gives the training loop a `TrainingTask` and a bundle text in, an answer out. Neither model nor training knows tasks.
 """
 
 from manyheads.metrics import Card
 from manyheads.tasks.classify import Classification, Classify, ClassifySettings
 from manyheads.tasks.language import Candidate, Generation, Language, LanguageSettings, LanguageTrainingTask
 from manyheads.tasks.masked import Filling, Masked, MaskedSettings, MaskedTrainingTask
+from manyheads.tasks.model_inputs import ModelInput
 from manyheads.tasks.registry import DEFAULT_KIND, TASKS
 from manyheads.tasks.seq2seq import (
     Seq2Seq,
@@ -20,25 +21,16 @@ from manyheads.tasks.seq2seq import (
 )
 from manyheads.tasks.tag import Entity, Tag, Tagging, TagSettings
 from manyheads.tasks.task import (
-    CalibratedTask,
+    AnswerForm,
     DecodingChoice,
     GenerativeTask,
-    HasBaseline,
-    HasLossTerms,
-    HasReferences,
-    ModelInput,
+    LabelingTask,
+    PairTask,
     Prediction,
     Progress,
-    ReadsFolders,
-    ScopedTask,
-    StoresBaseline,
-    StreamingTask,
-    SupportsEngines,
     Task,
     TaskSettings,
-    ThresholdTask,
     TrainingData,
-    TunableTask,
     ValidationResult,
     one_line,
 )
@@ -46,7 +38,7 @@ from manyheads.tasks.task import (
 __all__ = [
     "DEFAULT_KIND",
     "TASKS",
-    "CalibratedTask",
+    "AnswerForm",
     "Candidate",
     "Card",
     "Classification",
@@ -57,9 +49,7 @@ __all__ = [
     "Filling",
     "Generation",
     "GenerativeTask",
-    "HasBaseline",
-    "HasLossTerms",
-    "HasReferences",
+    "LabelingTask",
     "Language",
     "LanguageSettings",
     "LanguageTrainingTask",
@@ -67,16 +57,12 @@ __all__ = [
     "MaskedSettings",
     "MaskedTrainingTask",
     "ModelInput",
+    "PairTask",
     "Prediction",
     "Progress",
-    "ReadsFolders",
-    "ScopedTask",
     "Seq2Seq",
     "Seq2SeqSettings",
     "Seq2SeqTrainingTask",
-    "StoresBaseline",
-    "StreamingTask",
-    "SupportsEngines",
     "Tag",
     "TagSettings",
     "Tagging",
@@ -84,11 +70,9 @@ __all__ = [
     "TaskSettings",
     "TensorBatch",
     "TextOptions",
-    "ThresholdTask",
     "TrainingData",
     "Translation",
     "Translations",
-    "TunableTask",
     "ValidationResult",
     "one_line",
 ]

@@ -1,6 +1,5 @@
 """The columns of a table: whether they hold labels, texts, tags or numbers, by their names and values."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,10 +10,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from manyheads.errors import DataError
-from manyheads.text.files import format_suffix
-from manyheads.text.readers import columns_of, read_records, read_rows
+from manyheads.messages import _
+from manyheads.text.reading.formats import format_of
+from manyheads.text.reading.readers import columns_of, read_rows
+from manyheads.text.reading.tag_schemes import OUTSIDE, is_tag
 from manyheads.text.suggestions import shortened
-from manyheads.text.tag_schemes import OUTSIDE, is_tag
 
 _ROWS = 60_000  # rows read: many, since files are often sorted by label
 _CHARACTERS = 50_000_000
@@ -133,7 +133,7 @@ class Column:
     def has_as_many_words(self, other: "Column") -> bool:
         """Whether nearly every value has the same number of words as the other column's."""
         rows = list(zip(self.values, other.values, strict=True))
-        return sum(len(one.split()) == len(two.split()) for one, two in rows) >= _NEARLY_ALL * len(rows)
+        return sum(len(text.split()) == len(other_text.split()) for text, other_text in rows) >= _NEARLY_ALL * len(rows)
 
     @cached_property
     def separator(self) -> str:
@@ -150,16 +150,11 @@ class Column:
     @property
     def summary(self) -> str:
         """The number of different values, with examples: 2 values (good, bad)."""
-        return f"{len(self.counts):,} values ({self._examples})"
-
-    @property
-    def summary_zh(self) -> str:
-        """The summary in Chinese."""
-        return f"{len(self.counts):,} 种取值（{self._examples}）"
+        return _("{n_values:,} values ({examples})", n_values=len(self.counts), examples=self._examples)
 
     @property
     def _examples(self) -> str:
-        examples = [value for value, _ in self.counts.most_common(3)]
+        examples = [value for value, _count in self.counts.most_common(3)]
         return shortened(", ".join(examples), 60) + (", …" if len(self.counts) > len(examples) else "")
 
     @property
@@ -167,18 +162,18 @@ class Column:
         """The number of different values, for an error message."""
         n_values = len(self.counts)
         if n_values == self.counts.total():
-            return f"{self.name}: {'all different' if n_values else 'blank'}"
-        return f"{self.name}: {n_values:,} values"
+            summary = _("all different") if n_values else _("blank")
+            return f"{self.name}: {summary}"
+        return _("{name}: {n_values:,} values", name=self.name, n_values=n_values)
 
 
 def columns_in(path: Path) -> list[Column]:
     """The columns of a table with the values of its first rows."""
-    suffix = format_suffix(path)
-    if suffix in (".tsv", ".csv"):
+    names, table = columns_of(path), format_of(path)
+    if table is None or table.may_lack_header:
         return _table_columns(path)
-    records = read_records(path, _ignore) if suffix == ".jsonl" else _parquet_records(path)
-    rows = list(_first(records))
-    return [_column(name, [row.get(name) for row in rows]) for name in columns_of(path)]
+    rows = list(_first(table.records(path, _ignore)))
+    return [_column(name, [row.get(name) for row in rows]) for name in names]
 
 
 @dataclass(frozen=True)
@@ -208,7 +203,7 @@ def _table_columns(path: Path) -> list[Column]:
     numbers = [str(number) for number in range(1, len(header) + 1)]
     rows = list(_first(read_rows([path], numbers, numbers, on_bad=_ignore)))
     if len(rows) == 1 and all(_has_known_name([name]) for name in header):
-        raise DataError(f"{path} has a header, but no rows. Give a file with rows.")
+        raise DataError(_("{path} has a header, but no rows. Give a file with rows.", path=path))
     named = [Column(name.strip(), values) for name, values in zip(header, zip(*rows[1:], strict=True), strict=False)]
     if len(named) == len(header) == len({*header}) and _is_header(named):
         return [Column(name, column.values) for name, column in zip(header, named, strict=True)]
@@ -227,7 +222,7 @@ def _is_header(columns: Sequence[Column]) -> bool:
 
 
 def _has_known_name(names: Iterable[str]) -> bool:
-    pairs = {word for _, *sides in _PAIRS for side in sides for word in side}
+    pairs = {word for _purpose, *sides in _PAIRS for side in sides for word in side}
     known = {*_LABELS, *_TEXTS, *_NEITHER, *pairs, "source", "src", "tags", "words", "tokens"}
     return any(name.strip().lower() in known for name in names)
 
@@ -253,14 +248,6 @@ def _as_text(value: object) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _parquet_records(path: Path) -> Iterator[dict[str, object]]:
-    names = columns_of(path)
-    converters = dict.fromkeys(names, lambda value: f"\0{json.dumps(value, default=str)}")
-    for row in read_rows([path], names, names, converters=converters, on_bad=_ignore):
-        values = (json.loads(text[1:]) if text.startswith("\0") else text for text in row)
-        yield dict(zip(names, values, strict=True))
-
-
 def _first(rows: Iterator[_R]) -> Iterator[_R]:
     """The first rows, up to a number of rows and characters."""
     n_characters = 0
@@ -272,5 +259,5 @@ def _first(rows: Iterator[_R]) -> Iterator[_R]:
             return
 
 
-def _ignore(_: DataError) -> None:
+def _ignore(error: DataError) -> None:
     """Lines that are not UTF-8 are reported when the data is read for training."""

@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 
 from manyheads.tasks.columns import Column, columns_in
-from manyheads.text.files import check_readable, first_lines, format_suffix
 from manyheads.text.language_codes import language_of_suffix
-from manyheads.text.readers import columns_of, is_table
-from manyheads.text.tag_schemes import OUTSIDE, is_tag
+from manyheads.text.reading.files import check_readable, first_lines, format_suffix
+from manyheads.text.reading.formats import format_of, is_table
+from manyheads.text.reading.readers import columns_of
+from manyheads.text.reading.tag_schemes import OUTSIDE, is_tag
 
 SPLITS = {  # testa and testb are CoNLL's names
     "train": ("train", "training"),
@@ -27,7 +28,7 @@ _MAX_WORD_LABELS = 100  # labels of words, such as parts of speech
 _LONGEST_MEAN_SENTENCE = 200  # words
 
 
-def split_of(path: Path) -> str:
+def split_in_name(path: Path) -> str:
     """The split that a file name contains ("train", "valid" or "test"); "" if it contains none."""
     word = around_split(path)[1].lower()
     return next((split for split, words in SPLITS.items() if word in words), "")
@@ -65,8 +66,8 @@ class FolderListing:
     @property
     def training_files(self) -> Sequence[Path]:
         """The files named "train"; else those named after no split; else all."""
-        training = [path for path in self.files if split_of(path) == "train"]
-        return training or [path for path in self.files if not split_of(path)] or self.files
+        training = [path for path in self.files if split_in_name(path) == "train"]
+        return training or [path for path in self.files if not split_in_name(path)] or self.files
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class DataFiles:
 
     @property
     def is_table(self) -> bool:
-        """Whether this is one file with columns (.tsv, .csv, .jsonl, .parquet) that is not in CoNLL format."""
+        """Whether this is one file with columns that is not in CoNLL format."""
         return len(self.paths) == 1 and is_table(self.paths[0]) and not self.is_conll
 
     @cached_property
@@ -125,7 +126,10 @@ class DataFiles:
 
         Blank lines between sentences, or tags such as B-PER, distinguish it from a table.
         """
-        if len(self.paths) != 1 or (is_table(self.paths[0]) and format_suffix(self.paths[0]) != ".tsv"):
+        if len(self.paths) != 1:
+            return False
+        table = format_of(self.paths[0])
+        if table is not None and not table.is_tab_separated:
             return False
         lines = self.first_lines
         rows = [line.split() for line in lines if line.strip() and not line.startswith(("#", "-DOCSTART-"))]

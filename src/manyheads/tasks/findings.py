@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from manyheads.language import pick
+from manyheads.messages import _
 
 Verdict = Literal["good", "warning", "bad"]
 
@@ -41,7 +41,7 @@ def verdict_of(count: int, total: int, *, warn: float, fail: float = 1.0) -> Ver
 
 def share(count: int, total: int) -> str:
     """Return a count and its share, such as "12 of 1,000 (1.2 %)"."""
-    counts = pick(f"{count:,} of {total:,}", f"{count:,} / {total:,}")
+    counts = _("{count:,} of {total:,}", count=count, total=total)
     if not count:
         return counts
     percent = 100 * count / max(total, 1)
@@ -52,9 +52,11 @@ def share(count: int, total: int) -> str:
 def describe_sizes(n_parameters: int, vocab_size: int) -> str:
     """Return the sizes of a model and its vocabulary."""
     millions = f"{n_parameters / 1e6:.1f} M"
-    return pick(
-        f"{millions} parameters ({n_parameters:,}), {vocab_size:,} tokens.",
-        f"{millions} 参数（{n_parameters:,}），词表 {vocab_size:,}。",
+    return _(
+        "{millions} parameters ({n_parameters:,}), {vocab_size:,} tokens.",
+        millions=millions,
+        n_parameters=n_parameters,
+        vocab_size=vocab_size,
     )
 
 

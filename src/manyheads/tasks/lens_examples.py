@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 from manyheads import corpora
 from manyheads.corpora import Relation, Rendering
-from manyheads.text.gold_alignments import Link
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Token
+from manyheads.text.reading.gold_alignments import Link
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Token
 
 HELD_OUT = "test"  # the split of the built-in corpus
 RELATIVE = "relative"  # the relation of a relative pronoun to its antecedent

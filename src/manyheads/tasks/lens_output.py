@@ -1,24 +1,31 @@
 """`LensOutput`: the answer of any task to one model input, with probabilities and alternatives, as the lens shows it.
 
-A task that the lens can show implements `HasLensOutput`. `lens_output` computes an answer under the gates of the
-moment. `lens_probe` fixes an answer and computes its log-probability and logits for several copies of the input at
-once, so that each copy can have gates of its own.
+`Task.lens_output` computes an answer under the gates of the moment. `Task.lens_probe` fixes an answer and computes its
+log-probability and logits for several copies of the input at once, so that each copy can have gates of its own.
+`WriterProbe` is the probe of a model with a decoder.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from manyheads.errors import LensError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
+from manyheads.model import Transformer, evaluating
 from manyheads.settings import did_you_mean
-from manyheads.tasks.task import ModelInput
-from manyheads.text.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Tokenizer
+from manyheads.tasks.model_inputs import ModelInput
+from manyheads.text.tokens.tokenizer import BOS, EOS, METASPACE, PAD, UNK, Token, Tokenizer
 
 N_ALTERNATIVES = 5
+_NAMES = {  # what may be chosen by its name, and the error if there is nothing to choose
+    "label": (Message("a label"), Message("This model has no labels.")),
+    "intent": (Message("an intent"), Message("This model has no intents.")),
+    "tag": (Message("a tag"), Message("This model has no tags.")),
+}
 SPECIAL_NAMES = {PAD: "PAD", UNK: "UNK", BOS: "BOS", EOS: "EOS"}
 
 Span = tuple[int, int]  # start and end, in characters
@@ -91,11 +98,11 @@ class LensOutput:
     masks: tuple[FilledMask, ...] = ()
     alignment: tuple[AlignedSpans, ...] = ()  # set by `Aligner.align_output`
     log_probability: float | None = None  # of the answer, in nats
-    notes: tuple[Bilingual, ...] = ()  # what the reader should know about this answer
+    notes: tuple[Message, ...] = ()  # what the reader should know about this answer
 
     def to_json(self) -> dict[str, Any]:
         """Return the output as a JSON object; notes are objects with the keys en and zh."""
-        return {**asdict(self), "notes": [note._asdict() for note in self.notes]}
+        return {**asdict(self), "notes": [note.by_language() for note in self.notes]}
 
 
 @dataclass(frozen=True)
@@ -122,25 +129,6 @@ class LensProbe(Protocol):
 
     def logits(self, position: int, n_rows: int) -> Float[Tensor, "N V"]:
         """The logits of all choices at a position in each copy."""
-
-
-@runtime_checkable
-class HasLensOutput(Protocol):
-    """A task whose answers the lens can show."""
-
-    def lens_output(self, model_input: ModelInput) -> LensOutput:
-        """The output for an input; a model with a decoder is forced to write the input's target."""
-
-    def lens_probe(self, model_input: ModelInput) -> LensProbe:
-        """The present answer to this input, to be measured again with other gates."""
-
-
-@runtime_checkable
-class RewritesText(Protocol):
-    """A task whose `predict` normalizes a text before the model reads it."""
-
-    def text_to_read(self, text: str) -> tuple[str, tuple[Bilingual, ...]]:
-        """The text as the model reads it, and notes about what `predict` does besides."""
 
 
 def token_text(tokenizer: Tokenizer, token_id: int, before: Sequence[int] = ()) -> str:
@@ -181,22 +169,134 @@ def top_tokens(
     )
 
 
-def find_name(instead: int | str, names: Sequence[str], what: str) -> int:
-    """The index of a name; LensError if it is not one of them."""
+def find_name(instead: int | str, names: Sequence[str], what: Literal["label", "intent", "tag"]) -> int:
+    """The index of a label, an intent or a tag; LensError if it is not one of the model's."""
     if not isinstance(instead, str) or instead not in names:
-        known = did_you_mean(str(instead), names) if names else f"This model has no {what}s."
-        article = "an" if what[0] in "aeiou" else "a"
-        raise LensError(f"{instead!r} is not {article} {what} of this model. {known}")
+        one_of_them, none = _NAMES[what]
+        known = did_you_mean(str(instead), names) if names else none
+        raise LensError(_("{name!r} is not {what} of this model. {known}", name=instead, what=one_of_them, known=known))
     return names.index(instead)
 
 
 def check_token_id(instead: int | str, vocab_size: int) -> int:
     """The token id; LensError if the vocabulary does not have it."""
     if not isinstance(instead, int) or isinstance(instead, bool) or not 0 <= instead < vocab_size:
-        raise LensError(f"{instead!r} is not a token id of this model. Give a number from 0 to {vocab_size - 1:,}.")
+        raise LensError(
+            _(
+                "{token_id!r} is not a token id of this model. Give a number from 0 to {last:,}.",
+                token_id=instead,
+                last=vocab_size - 1,
+            )
+        )
     return instead
 
 
 def refuse_position(position: int, allowed: str) -> LensError:
     """The error for a position at which nothing was chosen."""
-    return LensError(f"Nothing is chosen at position {position}. Allowed: {allowed}.")
+    return LensError(
+        _("Nothing is chosen at position {position}. Allowed: {allowed}.", position=position, allowed=allowed)
+    )
+
+
+_MAX_LOGITS = 1 << 23  # computed at once
+
+# N copies of the input, T target positions, W width, V vocabulary.
+
+
+@dataclass(frozen=True)
+class WriterProbe:
+    """A model that writes the target of one input, from the position `first` on."""
+
+    task: str
+    model: Transformer
+    tokenizer: Tokenizer
+    model_input: ModelInput
+    first: int  # the position that writes the first token of the answer
+    notes: tuple[Message, ...] = ()
+
+    def output(self, also: Sequence[Sequence[int]] = ()) -> LensOutput:
+        """The tokens of the answer, from one forward pass; `also` are more alternatives of each token, by their ids."""
+        tokens, total = [], 0.0
+        with evaluating(self.model):
+            hidden = self._hidden(1)[0, self.first : len(self.written)]
+            for position, row in enumerate(self._log_probabilities(hidden), start=self.first):
+                more = also[position - self.first] if also else ()
+                tokens.append(self._written_token(position, row, more))
+                total += float(row[self.written[position].id])
+        return LensOutput(
+            task=self.task,
+            answer=self.model_input.answer,
+            tokens=tuple(tokens),
+            first=self.first,
+            log_probability=total if tokens else None,
+            notes=self.notes,
+        )
+
+    @property
+    def written(self) -> tuple[Token, ...]:
+        """The token that follows each position, as far as known."""
+        return self.model_input.written
+
+    def log_probabilities(self, n_rows: int) -> Float[Tensor, " N"]:
+        """The log-probability of the answer in each copy of the input."""
+        ids = self._ids(self.written[self.first :]).cpu()
+        with evaluating(self.model):
+            hidden = self._hidden(n_rows)[:, self.first : len(self.written)].flatten(0, 1)
+            n_at_once = max(1, _MAX_LOGITS // self.model.settings.vocab_size)
+            logs = [
+                self.model.output.logits(part).cpu().double().log_softmax(-1).gather(1, part_ids[:, None])[:, 0]
+                for part, part_ids in zip(hidden.split(n_at_once), ids.repeat(n_rows).split(n_at_once), strict=True)
+            ]
+            return torch.cat(logs).reshape(n_rows, len(ids)).sum(1)
+
+    def alternatives(self, position: int, instead: int | str) -> Alternatives:
+        """The token that is written at a position, and another one."""
+        if not 0 <= position < len(self.written):
+            last = len(self.written) - 1
+            raise refuse_position(position, _("0 to {last}", last=last) if last >= 0 else _("none, without answer"))
+        chosen, before = self.written[position], [token.id for token in self.model_input.target[: position + 1]]
+        other = check_token_id(instead, self.tokenizer.vocab_size)
+        names = [token_text(self.tokenizer, token_id, before) for token_id in (chosen.id, other)]
+        return Alternatives(names[0], names[1], (chosen.id, other))
+
+    def logits(self, position: int, n_rows: int) -> Float[Tensor, "N V"]:
+        """The logits of the token after a position in each copy of the input."""
+        with evaluating(self.model):
+            return self.model.output.logits(self._hidden(n_rows)[:, position]).cpu().double()
+
+    def _hidden(self, n_rows: int) -> Float[Tensor, "N T W"]:
+        source, target = (
+            self._ids(tokens).expand(n_rows, -1) if tokens else None
+            for tokens in (self.model_input.source, self.model_input.target)
+        )
+        return self.model.hidden(source, target)
+
+    def _ids(self, tokens: tuple[Token, ...]) -> Int[Tensor, " T"]:
+        return torch.tensor([token.id for token in tokens], dtype=torch.long, device=self.model.device)
+
+    def _log_probabilities(self, hidden: Float[Tensor, "T W"]) -> Iterator[Float[Tensor, " V"]]:
+        """The log-probabilities of the token after each position, in parts that fit in memory."""
+        for part in hidden.split(max(1, _MAX_LOGITS // self.model.settings.vocab_size)):
+            yield from self.model.output.logits(part).cpu().double().log_softmax(-1)  # MPS has no float64
+
+    def _written_token(
+        self, position: int, log_probabilities: Float[Tensor, " V"], also: Sequence[int]
+    ) -> WrittenToken:
+        token, before = self.written[position], [token.id for token in self.model_input.target[: position + 1]]
+        probability = float(log_probabilities[token.id].exp())
+        alternatives = top_tokens(self.tokenizer, log_probabilities, before, also)
+        return WrittenToken(self._text(position), probability, alternatives)
+
+    def _text(self, position: int) -> str:
+        """The characters of the answer that a token covers; its name if it covers none."""
+        token = self.written[position]
+        if token.id in SPECIAL_NAMES:
+            return SPECIAL_NAMES[token.id]
+        # A language model reads its answer as part of the text.
+        whole = self.model_input.answer if self.model_input.source else self.model_input.text + self.model_input.answer
+        if self.tokenizer.byte_of(token.id) is not None and position > self.first:
+            previous = self.written[position - 1]
+            is_byte = self.tokenizer.byte_of(previous.id) is not None
+            if is_byte and (previous.start, previous.end) == (token.start, token.end):
+                return ""
+        return whole[token.start : token.end] or token.text.replace(METASPACE, " ")

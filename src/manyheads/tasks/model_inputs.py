@@ -1,17 +1,40 @@
-"""Helpers shared by tasks: windows of long texts, batches by length, and the tokens of a model's input."""
+"""`ModelInput`: the tokens that a model reads; also windows of long texts, batches by length, and pooling."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
 
 from manyheads.data import plan_batches
 from manyheads.errors import DataError
-from manyheads.tasks.task import ModelInput
-from manyheads.text.tokenizer import BOS, EOS, Token, Tokenizer
-from manyheads.text.words import is_blank
+from manyheads.messages import _
+from manyheads.text.tokens.tokenizer import BOS, EOS, Token, Tokenizer
+from manyheads.text.tokens.words import is_blank
 
 _BATCH_TOKENS = 4096  # padded tokens
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """One text as the tokens that a model reads, with their character offsets in the text or in the answer.
+
+    A language model reads both as one text, so the offsets of an answer count from the beginning of the text.
+    """
+
+    text: str
+    answer: str = ""
+    source: tuple[Token, ...] = ()  # the encoder's input
+    target: tuple[Token, ...] = ()  # the decoder's input; at each position it predicts the next token
+    last: Token | None = None  # the token after the last position, if known: EOS, or the last before the limit
+
+    @property
+    def written(self) -> tuple[Token, ...]:
+        """The token that follows each position of the target, as far as known."""
+        return self.target[1:] if self.last is None else (*self.target[1:], self.last)
 
 
 def windows(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
@@ -45,7 +68,7 @@ def encoder_input(
 ) -> ModelInput:
     """The input of a model with an encoder only: BOS and the text's tokens."""
     if answer is not None:
-        raise DataError("This model has no decoder and generates no answer. Leave the answer out.")
+        raise DataError(_("This model has no decoder and generates no answer. Leave the answer out."))
     refuse_blank(text)
     return ModelInput(text, source=(special_token(tokenizer, BOS), *check_fits(tokens, limit)))
 
@@ -53,15 +76,20 @@ def encoder_input(
 def refuse_blank(text: str) -> None:
     """Raise DataError if a text is blank."""
     if is_blank(text):
-        raise DataError("The text is empty: there is nothing to read. Give a sentence.")
+        raise DataError(_("The text is empty: there is nothing to read. Give a sentence."))
 
 
-def check_fits(tokens: Iterable[Token], limit: int, what: str = "The text") -> tuple[Token, ...]:
+def check_fits(tokens: Iterable[Token], limit: int, what: str = "") -> tuple[Token, ...]:
     """The tokens; DataError if the model cannot read so many at once."""
     checked = tuple(tokens)
     if len(checked) > limit:
         raise DataError(
-            f"{what} has {len(checked):,} tokens; this model reads at most {limit:,} at once. Give a part of it."
+            _(
+                "{what} has {n_tokens:,} tokens; this model reads at most {limit:,} at once. Give a part of it.",
+                what=what or _("The text"),
+                n_tokens=len(checked),
+                limit=limit,
+            )
         )
     return checked
 
@@ -95,3 +123,40 @@ def with_output(
     last = special_token(tokenizer, EOS, size) if has_ended else tokens[-1] if tokens else None
     read = tokens if has_ended else tokens[:-1]
     return replace(model_input, answer=answer, target=(*model_input.target, *read), last=last)
+
+
+Pooling = Literal["first", "mean", "max", "mean-max", "attention"]
+
+
+class Pool(nn.Module):
+    """One vector per text of any length; padded positions do not count."""
+
+    def __init__(self, kind: Pooling, width: int) -> None:
+        super().__init__()
+        self.kind = kind
+        self.width = 2 * width if kind == "mean-max" else width
+        if kind == "attention":
+            self.query = nn.Linear(width, 1, bias=False)
+
+    def forward(self, x: Float[Tensor, "B S W"], is_real: Bool[Tensor, "B S"]) -> Float[Tensor, "B P"]:
+        """The pooled vectors."""
+        match self.kind:
+            case "first":
+                return x[:, 0]
+            case "mean":
+                return _mean(x, is_real)
+            case "max":
+                return _max(x, is_real)
+            case "mean-max":
+                return torch.cat([_mean(x, is_real), _max(x, is_real)], dim=1)
+            case "attention":
+                scores = self.query(x)[..., 0].masked_fill(~is_real, -torch.inf)
+                return (scores.softmax(1)[..., None] * x).sum(1)
+
+
+def _mean(x: Float[Tensor, "B S W"], is_real: Bool[Tensor, "B S"]) -> Float[Tensor, "B W"]:
+    return (x * is_real[..., None]).sum(1) / is_real.sum(1, keepdim=True)
+
+
+def _max(x: Float[Tensor, "B S W"], is_real: Bool[Tensor, "B S"]) -> Float[Tensor, "B W"]:
+    return x.masked_fill(~is_real[..., None], -torch.inf).amax(1)

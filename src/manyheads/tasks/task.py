@@ -1,32 +1,43 @@
-"""`Task`: the interface of a task to runs, bundles and commands, and the types in it.
+"""`Task`: what runs, bundles and commands know of a task, and the types in it.
 
-A task is a class with this interface; there is no base class to inherit from. It defines how rows are read and encoded,
-what is trained on them, and how a trained model predicts and is scored. The model and train packages do not know it.
+A task is a subclass of `Task`. It defines how rows are read and encoded, what is trained on them, and how a trained
+model predicts and is scored. The methods with a default suit a task whose rows have one text, in one language.
+`GenerativeTask`, `PairTask` and `LabelingTask` add what only tasks of their kind have. No other package tests a task's
+name: it asks for one of these classes, or for an attribute. The model and training packages do not know tasks.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Engine, EngineSelector, Hypothesis
-from manyheads.language import Bilingual
+from manyheads.errors import LensError
+from manyheads.messages import Message, _
 from manyheads.metrics import Answers, Card, Decisions, Score, Tally, format_score
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
-from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.lens_output import LensOutput, LensProbe
+from manyheads.tasks.model_inputs import ModelInput
+from manyheads.tasks.proposal import Quickstart
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Token, Tokenizer
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Tokenizer
 
-_CHINESE_SETTINGS = {"length_penalty": "长度惩罚"}
 Progress = Callable[[int], None]  # called with the number of rows done since the last call
+
+# What the answer to a text is: another text, the continuation of the text, its labels, labeled spans of it, or the
+# tokens for its masks.
+AnswerForm = Literal["text", "continuation", "labels", "spans", "masks"]
+
+_SETTINGS = {"length_penalty": Message("length penalty")}  # as people read them
 
 
 @dataclass(frozen=True)
@@ -60,36 +71,17 @@ class DecodingChoice:
     scores: Mapping[str, float]  # by value
     n_rows: int
 
-    def describe(self) -> Bilingual:
+    def describe(self) -> Message:
         """What was chosen, and why."""
-        scores = [(value, format_score(self.metric, score)) for value, score in self.scores.items()]
-        return Bilingual(
-            f"{self.setting.replace('_', ' ')} {self.value:g}, chosen by {self.metric} on {self.n_rows:,} validation "
-            f"rows; differences within one standard error do not count ("
-            f"{', '.join(f'{value}: {score}' for value, score in scores)})",
-            f"{_CHINESE_SETTINGS.get(self.setting, self.setting)} {self.value:g}，在 {self.n_rows:,} 条验证数据上按 "
-            f"{self.metric} 选出，不计一个标准误以内的差异（"
-            f"{'，'.join(f'{value}：{score}' for value, score in scores)}）",
+        return Message(
+            "{setting} {value:g}, chosen by {metric} on {n_rows:,} validation rows; differences within one standard "
+            "error do not count ({scores})",
+            setting=_SETTINGS.get(self.setting, self.setting),
+            value=self.value,
+            metric=self.metric,
+            n_rows=self.n_rows,
+            scores=", ".join(f"{value}: {format_score(self.metric, score)}" for value, score in self.scores.items()),
         )
-
-
-@dataclass(frozen=True)
-class ModelInput:
-    """One text as the tokens that a model reads, with their character offsets in the text or in the answer.
-
-    A language model reads both as one text, so the offsets of an answer count from the beginning of the text.
-    """
-
-    text: str
-    answer: str = ""
-    source: tuple[Token, ...] = ()  # the encoder's input
-    target: tuple[Token, ...] = ()  # the decoder's input; at each position it predicts the next token
-    last: Token | None = None  # the token after the last position, if known: EOS, or the last before the limit
-
-    @property
-    def written(self) -> tuple[Token, ...]:
-        """The token that follows each position of the target, as far as known."""
-        return self.target[1:] if self.last is None else (*self.target[1:], self.last)
 
 
 @runtime_checkable
@@ -109,234 +101,71 @@ def one_line(text: str) -> str:
     return text.replace("\r", " ").replace("\n", " ")
 
 
-@runtime_checkable
-class TaskSettings(Protocol):
+class TaskSettings:
     """The settings of a task: a frozen dataclass whose `kind` names the task in `TASKS`."""
 
-    @property
-    def kind(self) -> str:
-        """The task's name in a recipe."""
-
-
-@runtime_checkable
-class HasLossTerms(Protocol):
-    """Settings of a task whose loss is more than the cross-entropy."""
+    kind: str
 
     @property
     def loss_terms(self) -> Mapping[str, float]:
-        """The weight of each term that raises the loss, by its name."""
+        """The weight of each term that raises the loss above the cross-entropy, by its name."""
+        return {}
 
 
-@runtime_checkable
-class Task(Protocol):
-    """A model for a task, in training or trained: text in, text out."""
+class Task(ABC):
+    """A model for a task, in training or trained: text in, an answer out."""
 
     shape: ClassVar[str]  # of the model: "encoder-decoder", "encoder" or "decoder"
+    answer_form: ClassVar[AnswerForm]
     noun: ClassVar[str]  # what its rows are called, plural
     loss_unit: ClassVar[str]  # what the loss is averaged over, plural, abbreviated
     metrics: ClassVar[tuple[str, ...]]  # the metrics of `validate`; the first is the default
+    mask_text: ClassVar[str] = ""  # what a text must contain, where the model fills something in
     settings_type: ClassVar[type]
     lens_examples: ClassVar[LensExamples]  # what the lens observes heads on
-    quickstart: ClassVar[Quickstart | None]  # None: `manyheads quickstart` does not offer this task
+    quickstart: ClassVar[Quickstart | None] = None  # None: `manyheads quickstart` does not offer this task
     init: ClassVar[TaskInit]  # its part of `manyheads init`
-    doctor: ClassVar[TaskDoctor]  # its part of `manyheads doctor`
+    doctor: ClassVar[TaskDoctor] = TaskDoctor()  # its part of `manyheads doctor`
 
-    @property
-    def settings(self) -> Any:
-        """The task's settings in the recipe."""
+    if TYPE_CHECKING:  # fields of most tasks: a property here would be the default of such a field
 
-    @property
-    def model(self) -> Transformer:
-        """The Transformer."""
+        @property
+        def settings(self) -> Any:
+            """The task's settings in the recipe."""
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer."""
+        @property
+        def model(self) -> Transformer:
+            """The Transformer."""
 
-    @property
-    def module(self) -> nn.Module:
-        """Everything that is trained; the model is part of it, or all of it."""
+        @property
+        def tokenizer(self) -> Tokenizer:
+            """The tokenizer."""
+
+        @property
+        def module(self) -> nn.Module:
+            """Everything that is trained; the model is part of it, or all of it."""
+
+    # Rows.
 
     @staticmethod
+    @abstractmethod
     def fields(settings: Any) -> tuple[str, ...]:
         """The names of a row's fields."""
 
     @staticmethod
+    @abstractmethod
     def cleaning(settings: Any) -> Fields:
         """How many fields a row has, and which of them are texts to clean."""
 
     @staticmethod
     def languages(settings: Any) -> tuple[str, ...]:
         """The source and target language of pairs; () for tasks of one language."""
+        return ()
 
     @staticmethod
     def language_settings(languages: Sequence[str]) -> dict[str, Any]:
         """The settings that follow from the languages of the built-in corpus."""
-
-    @staticmethod
-    def read(
-        files: Sequence[str], columns: Mapping[str, str], settings: Any, on_bad: OnBad | None = None
-    ) -> Iterator[Row]:
-        """Read the rows of one set of files; `columns` maps fields to columns, if the recipe names them."""
-
-    @staticmethod
-    def builtin(settings: Any, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
-        """Generate rows of the built-in corpus."""
-
-    @staticmethod
-    def lines(rows: Iterable[Row]) -> Iterator[str]:
-        """The texts that the tokenizer is trained on."""
-
-    @staticmethod
-    def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Any) -> Sequence[Sequence[Sequence[int]]]:
-        """Encode rows: for each stored column, the ids of each row."""
-
-    @staticmethod
-    def max_row_length(model: ModelSettings, settings: Any) -> int | None:
-        """The maximum number of ids of a training row; None allows any number."""
-
-    @classmethod
-    def create(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row]) -> "Task":
-        """Create an untrained task; its labels, if it has any, are those of the rows."""
-
-    @classmethod
-    def restore(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, metadata: Mapping[str, Any]) -> "Task":
-        """Create the task that returned this `metadata`; its weights are loaded afterwards."""
-
-    def metadata(self) -> dict[str, Any]:
-        """What `restore` needs, as JSON values."""
-
-    def training_task(self, data: TrainingData) -> Any:
-        """The task as the training loop sees it: a `TrainingTask`."""
-
-    def check(self, text: str, where: str) -> None:
-        """Raise DataError if the model cannot read a text."""
-
-    def model_input(self, text: str, answer: str | None = None) -> ModelInput:
-        """The tokens that the model reads for a text and, if it generates, for an answer; too long a text is refused.
-
-        Without an answer, the target ends where the model begins to generate.
-        """
-
-    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows that can be used for validation."""
-
-    def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
-        """Score the model on a few rows during training."""
-
-    def calibrate(self, rows: Sequence[Row]) -> "Task":
-        """The trained task, calibrated on valid rows; for instance with a temperature."""
-
-    def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> Sequence[Prediction]:
-        """Predict for each text; `first` is the index of the first text within a longer sequence."""
-
-    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
-        """The statistics of the task's main score, row by row, to compare models on the same rows."""
-
-    def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Card:
-        """Compute the scorecard of a test set."""
-
-
-@runtime_checkable
-class GenerativeTask(Protocol):
-    """A task whose model has a decoder and generates text."""
-
-    def generate_one(
-        self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
-    ) -> tuple[Hypothesis, ModelInput]:
-        """The best hypothesis, as `predict` finds it, and the model input with it as the target."""
-
-
-@runtime_checkable
-class HasReferences(Protocol):
-    """A task whose answers are texts that are scored against references, so that two systems can be compared."""
-
-    def fits(self, text: str) -> bool:
-        """Whether a text is short enough for the model."""
-
-    def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
-        """Return the answers to all rows of a test set."""
-
-
-@runtime_checkable
-class CalibratedTask(Protocol):
-    """A task whose probabilities are calibrated on validation rows."""
-
-    def score_calibrated(
-        self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
-    ) -> Card:
-        """Compute the scorecard of the rows that `calibrate` was given, without probabilities fitted to themselves."""
-
-
-@runtime_checkable
-class HasBaseline(Protocol):
-    """A task that also fits a linear model, to be compared with and mixed into the answer."""
-
-    @property
-    def baseline_name(self) -> str:
-        """What the linear model is called, such as "linear CRF"; "" if the recipe does not want one."""
-
-    def baseline_tally(self, rows: Sequence[Row]) -> Tally:
-        """The statistics of the main score of the linear model alone, row by row, as `tally` gives the model's."""
-
-    def baseline_share(self, rows: Sequence[Row]) -> float:
-        """How much of the decisions on these rows the linear model makes, from 0 to 1; heads act on the rest."""
-
-
-@runtime_checkable
-class StoresBaseline(Protocol):
-    """A task whose linear model is not part of its module: a bundle stores it in a file of its own."""
-
-    def baseline_tensors(self) -> Mapping[str, Tensor]:
-        """The numbers of the linear model; nothing if there is none."""
-
-    def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Task":
-        """The task with the linear model of these tensors; ValueError or TypeError if they do not fit."""
-
-
-@runtime_checkable
-class TunableTask(Protocol):
-    """A task that chooses decoding settings on validation rows, where the recipe leaves them open."""
-
-    def tune_decoding(
-        self, rows: Sequence[Row], settings: DecodeSettings, metric: str
-    ) -> tuple["Task", DecodeSettings, DecodingChoice | None]:
-        """The task, calibrated for the settings to decode with; these settings; and the choice made by a metric."""
-
-
-@runtime_checkable
-class ThresholdTask(Protocol):
-    """A task whose answers have probabilities, so that answers below a threshold can be left out."""
-
-    def with_threshold(self, threshold: float) -> "Task":
-        """The same task, leaving out what is less probable than the threshold."""
-
-    def decisions(self, rows: Sequence[Row], progress: Progress = lambda done: None) -> Decisions:
-        """The answers to rows without a threshold: their probabilities, and which are correct."""
-
-
-@runtime_checkable
-class ScopedTask(Protocol):
-    """A task that tells texts which are unlike all of its training texts."""
-
-    def score_out_of_scope(self, rows: Sequence[Row], texts: Sequence[str], name: str) -> Sequence[Score]:
-        """Score how well texts that belong to no label are told from rows; `name` is that of the texts."""
-
-
-@runtime_checkable
-class StreamingTask(Protocol):
-    """A task whose model continues a prompt."""
-
-    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Generator[str, None, bool]:
-        """Yield the continuation of a prompt in parts; `number` is the prompt's index among many.
-
-        The generator returns whether the continuation is finished, as `finished` of a candidate.
-        """
-
-
-@runtime_checkable
-class ReadsFolders(Protocol):
-    """A task that reads certain files of a folder instead of all of its text files."""
+        return {}
 
     @staticmethod
     def folder_files(folder: Path, table: Mapping[str, Any]) -> Sequence[Path] | None:
@@ -344,14 +173,235 @@ class ReadsFolders(Protocol):
 
         `table` is the recipe's [task] table, which has not been checked yet.
         """
+        return None
+
+    @staticmethod
+    @abstractmethod
+    def read(
+        files: Sequence[str], columns: Mapping[str, str], settings: Any, on_bad: OnBad | None = None
+    ) -> Iterator[Row]:
+        """Read the rows of one set of files; `columns` maps fields to columns, if the recipe names them."""
+
+    @staticmethod
+    @abstractmethod
+    def builtin(settings: Any, languages: Sequence[str], split: str, count: int, seed: int) -> Iterable[Row]:
+        """Generate rows of the built-in corpus."""
+
+    @staticmethod
+    def lines(rows: Iterable[Row]) -> Iterator[str]:
+        """The texts that the tokenizer is trained on."""
+        return (row[0] for row in rows)
+
+    @staticmethod
+    @abstractmethod
+    def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Any) -> Sequence[Sequence[Sequence[int]]]:
+        """Encode rows: for each stored column, the ids of each row."""
+
+    @staticmethod
+    def max_row_length(model: ModelSettings, settings: Any) -> int | None:
+        """The maximum number of ids of a training row; None allows any number."""
+        return None
+
+    def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows that can be used for validation."""
+        return (row for row in rows if row[0].strip())
+
+    # Training.
+
+    @classmethod
+    @abstractmethod
+    def create(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, rows: Iterable[Row]) -> "Task":
+        """Create an untrained task; its labels, if it has any, are those of the rows."""
+
+    @classmethod
+    @abstractmethod
+    def restore(cls, model: Transformer, tokenizer: Tokenizer, settings: Any, metadata: Mapping[str, Any]) -> "Task":
+        """Create the task that returned this `metadata`; its weights are loaded afterwards."""
+
+    def metadata(self) -> dict[str, Any]:
+        """What `restore` needs, as JSON values."""
+        return {}
+
+    @abstractmethod
+    def training_task(self, data: TrainingData) -> Any:
+        """The task as the training loop sees it: a `TrainingTask`."""
+
+    @abstractmethod
+    def validate(self, rows: Sequence[Row], metric: str) -> ValidationResult:
+        """Score the model on a few rows during training."""
+
+    def calibrate(self, rows: Sequence[Row]) -> "Task":
+        """The trained task, calibrated on valid rows; for instance with a temperature."""
+        return self
+
+    def sparse_weights(self) -> set[str]:
+        """The names of the weights of which most rows are zero by nature."""
+        return set()
+
+    # Prediction.
+
+    @property
+    def continues_prompts(self) -> bool:
+        """Whether the model continues a prompt, which may be blank."""
+        return self.answer_form == "continuation"
+
+    def check(self, text: str, where: str) -> None:  # noqa: B027
+        """Raise DataError if the model cannot read a text."""
+
+    @abstractmethod
+    def model_input(self, text: str, answer: str | None = None) -> ModelInput:
+        """The tokens that the model reads for a text and, if it generates, for an answer; too long a text is refused.
+
+        Without an answer, the target ends where the model begins to generate.
+        """
+
+    def text_to_read(self, text: str) -> tuple[str, tuple[Message, ...]]:
+        """The text as `predict` has the model read it, and notes about what `predict` does besides."""
+        return text, ()
+
+    @abstractmethod
+    def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> Sequence[Prediction]:
+        """Predict for each text; `first` is the index of the first text within a longer sequence."""
+
+    def with_engine(self, engine: EngineSelector) -> "Task":
+        """The same task, decoding with this engine if it decodes with engines."""
+        return self
+
+    @abstractmethod
+    def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
+        """The statistics of the task's main score, row by row, to compare models on the same rows."""
+
+    @abstractmethod
+    def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Card:
+        """Compute the scorecard of a test set."""
+
+    # The lens.
+
+    def lens_output(self, model_input: ModelInput) -> LensOutput:
+        """The output for an input; a model with a decoder is forced to write the input's target."""
+        raise self._no_lens_output()
+
+    def lens_probe(self, model_input: ModelInput) -> LensProbe:
+        """The present answer to this input, to be measured again with other gates."""
+        raise self._no_lens_output()
+
+    def _no_lens_output(self) -> LensError:
+        return LensError(
+            _("The lens cannot show the answers of {name}: it has no lens_output.", name=type(self).__name__)
+        )
 
 
-@runtime_checkable
-class SupportsEngines(Task, Protocol):
-    """A task that decodes with an engine."""
+class GenerativeTask(Task):
+    """A task whose model has a decoder and generates text."""
 
-    def with_engine(self, engine: EngineSelector) -> "SupportsEngines":
+    @abstractmethod
+    def generate_one(
+        self, model_input: ModelInput, settings: DecodeSettings, tap: Tap | None = None
+    ) -> tuple[Hypothesis, ModelInput]:
+        """The best hypothesis, as `predict` finds it, and the model input with it as the target."""
+
+    def stream(self, prompt: str, settings: DecodeSettings, number: int = 0) -> Generator[str, None, bool]:
+        """Yield the answer to a text in parts; `number` is the text's index among many.
+
+        The generator returns whether the answer is finished, as `finished` of a candidate.
+        """
+        (prediction,) = self.predict([prompt], settings, number)
+        yield prediction.answer
+        return True
+
+
+class PairTask(GenerativeTask):
+    """A task whose rows are a text and the text to generate from it, which answers are scored against.
+
+    Its decoding settings are chosen on validation rows, where the recipe leaves them open, and engines decode for it.
+    """
+
+    @property
+    def is_translation(self) -> bool:
+        """Whether answers are translations, which can be required to contain certain terms."""
+        return False
+
+    @property
+    def has_confidence(self) -> bool:
+        """Whether predictions have a confidence, by which the model can abstain."""
+        return False
+
+    @abstractmethod
+    def predict(
+        self,
+        texts: Sequence[str],
+        settings: DecodeSettings,
+        first: int = 0,
+        progress: Progress = lambda done: None,
+        options: Sequence[Any] | None = None,
+    ) -> Sequence[Prediction]:
+        """Predict for each text; `options` are what the answer to each must satisfy, if it is a translation."""
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is short enough for the model."""
+        return True
+
+    @abstractmethod
+    def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
+        """Return the answers to all rows of a test set, with their references."""
+
+    def tune_decoding(
+        self, rows: Sequence[Row], settings: DecodeSettings, metric: str
+    ) -> tuple["PairTask", DecodeSettings, DecodingChoice | None]:
+        """The task, calibrated for the settings to decode with; these settings; and the choice made by a metric."""
+        return self, settings, None
+
+    @abstractmethod
+    def with_engine(self, engine: EngineSelector) -> "PairTask":
         """The same task, decoding with this engine."""
 
+    @abstractmethod
     def engine_for(self, settings: DecodeSettings, n_texts: int = 1) -> Engine:
         """The engine that decodes this many texts with these settings."""
+
+
+class LabelingTask(Task):
+    """A task whose answers are labels with probabilities, calibrated on validation rows.
+
+    It may also fit a linear model, the baseline, to be compared with and mixed into the answer. A bundle stores it in a
+    file of its own.
+    """
+
+    @abstractmethod
+    def with_threshold(self, threshold: float) -> "Task":
+        """The same task, leaving out what is less probable than the threshold."""
+
+    @abstractmethod
+    def decisions(self, rows: Sequence[Row], progress: Progress = lambda done: None) -> Decisions:
+        """The answers to rows without a threshold: their probabilities, and which are correct."""
+
+    def score_calibrated(
+        self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
+    ) -> Card:
+        """Compute the scorecard of the rows that `calibrate` was given, without probabilities fitted to themselves."""
+        return self.score(rows, settings, progress)
+
+    def score_out_of_scope(self, rows: Sequence[Row], texts: Sequence[str], name: str) -> Sequence[Score]:
+        """Score how well texts that belong to no label are told from rows; `name` is that of the texts."""
+        return ()
+
+    @property
+    def baseline_name(self) -> str:
+        """What the linear model is called, such as "linear CRF"; "" if there is none."""
+        return ""
+
+    def baseline_tensors(self) -> Mapping[str, Tensor]:
+        """The numbers of the linear model; nothing if there is none."""
+        return {}
+
+    def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Task":
+        """The task with the linear model of these tensors; ValueError or TypeError if they do not fit."""
+        raise TypeError("this task has no baseline.")
+
+    def baseline_tally(self, rows: Sequence[Row]) -> Tally:
+        """The statistics of the main score of the linear model alone, row by row, as `tally` gives the model's."""
+        raise TypeError("this task has no baseline.")
+
+    def baseline_share(self, rows: Sequence[Row]) -> float:
+        """How much of the decisions on these rows the linear model makes, from 0 to 1; heads act on the rest."""
+        return 0.0

@@ -2,7 +2,7 @@
 
 `init` calls `recognize` of every registered task in turn until one returns a guess. A task overrides the methods in
 which it differs; `recognize` and `propose` are the two that it must have. Text for the screen is in the language in
-use; errors and the comments of a recipe are in English.
+use; the comments of a recipe are in English.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from manyheads.data import CleanSettings
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
-from manyheads.language import pick
+from manyheads.messages import _
 from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.proposal import LabelCounts, Proposal, Survey
-from manyheads.text.readers import Row
+from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class Request:
     def reason(self) -> str:
         """Why the task is the requested one, in the language in use."""
         if self.task:
-            return pick(f"as --task {self.task} requests", f"由 --task {self.task} 指定")
-        return pick("as the options request", "由选项指定")
+            return _("as --task {task} requests", task=self.task)
+        return _("as the options request")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,6 @@ class TaskInit:
     cli_name: ClassVar[str]  # the task's name on the command line
     order: ClassVar[int] = 50  # `recognize` of tasks with a lower number is called first
     noun: ClassVar[str] = "row"  # what one row is called
-    noun_zh: ClassVar[str] = "行"  # the same in Chinese, with its measure word
     advice: ClassVar[str] = "Give text."  # what to do if no row is usable
     columns: ClassVar[tuple[str, ...]] = ("text",)  # the --…-column options the task accepts
     own_columns: ClassVar[frozenset[str]] = frozenset()  # those that imply the task
@@ -98,7 +97,11 @@ class TaskInit:
         """The guess for files that are not a table, if the user requested this task."""
         if request.columns and not self.takes_columns_of_lines:
             raise DataError(
-                f"{files.paths[0]} has no columns to choose from. Leave out --{next(iter(request.columns))}-column."
+                _(
+                    "{path} has no columns to choose from. Leave out --{field}-column.",
+                    path=files.paths[0],
+                    field=next(iter(request.columns)),
+                )
             )
         return TaskGuess(request.reason, request.columns)
 
@@ -176,7 +179,13 @@ def requested_column(files: DataFiles, request: Request, field_name: str) -> Col
         if column.name == name or str(number) == name:
             return column
     raise DataError(
-        f"{files.paths[0]}: there is no column {name} for --{field_name}-column. Columns: {column_names(columns)}."
+        _(
+            "{path}: there is no column {name} for --{field}-column. Columns: {columns}.",
+            path=files.paths[0],
+            name=name,
+            field=field_name,
+            columns=column_names(columns),
+        )
     )
 
 
@@ -189,14 +198,20 @@ def text_column(files: DataFiles, columns: Sequence[Column], request: Request) -
     stems = [column.normalized_name.rstrip("_0123456789") for column in texts if not column.name.isdecimal()]
     if len({*stems}) < len(stems) or {"premise", "hypothesis"} <= {*stems}:
         names = listed([column.name for column in texts])
-        raise DataError(f"{files.paths[0]}: there are several texts in a row ({names}). Choose one with --text-column.")
+        raise DataError(
+            _(
+                "{path}: there are several texts in a row ({names}). Choose one with --text-column.",
+                path=files.paths[0],
+                names=names,
+            )
+        )
     named = [column for column in texts if column.is_called_text] or texts
     return max(named, key=lambda column: column.mean_length, default=None)
 
 
 def listed(names: Sequence[str]) -> str:
     """Names in a sentence: "a and b", "a, b, c"."""
-    return " and ".join(names) if len(names) == 2 else ", ".join(names)
+    return _(" and ").join(names) if len(names) == 2 else ", ".join(names)
 
 
 def column_names(columns: Sequence[Column]) -> str:

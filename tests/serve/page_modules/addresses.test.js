@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import * as playground from "#page/playground_address.js";
-import { createStore, defaultState, readAddress, writeAddress } from "#page/store.js";
+import * as playground from "#page/playground/address.js";
+import { createStore, defaultState, readAddress, writeAddress } from "#page/lens/store.js";
 
 const STATE = {
   page: "tour", bundle: "b", text: 'a&b=c#d "猫" 🙂', answer: "x y", step: 150, text2: "他", attention: "decoder.0.cross", head: 1,

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { changedParts, cutText, wordsOf } from "#page/changed_words.js";
-import { unionOfChoices, visibleText, withRest } from "#page/compared_shares.js";
-import { knownKinds, questionsOf } from "#page/contrast_questions.js";
-import { allHeads, headsByKind, parseHead, randomHeads, shortName, toggled } from "#page/head_names.js";
-import { headsCsv } from "#page/heads_csv.js";
-import { changedEntities, hasNewEntity } from "#page/marked_text.js";
-import { isEveryWordTagged, taggedWords } from "#page/tagged_words.js";
-import { splittingOf, specialsOf } from "#page/tour_tokens.js";
+import { changedParts, cutText, wordsOf } from "#page/shared/changed_words.js";
+import { unionOfChoices, visibleText, withRest } from "#page/lens/answer_text.js";
+import { knownKinds, questionsOf } from "#page/lens/ablation_panel.js";
+import { allHeads, headsByKind, parseHead, randomHeads, shortName, toggled } from "#page/lens/heads.js";
+import { headsCsv } from "#page/lens/heads_page.js";
+import { changedEntities, hasNewEntity } from "#page/lens/answer_text.js";
+import { isEveryWordTagged, taggedWords } from "#page/lens/answer_text.js";
+import { splittingOf, specialsOf } from "#page/lens/tour.js";
 
 const t = (key, values = {}) => [key, ...Object.values(values)].join(" ");
 
@@ -67,7 +67,7 @@ const words = (text) => {
 };
 const BOS = { text: "BOS", start: 0, end: 0, kind: "special", parts: [[0, 1]] };
 const tagged = (text, spans) => ({
-  text, output: { task: "tag", tokens: [], masks: [], labels: [], spans, first: 0 },
+  text, answer_form: "spans", output: { tokens: [], masks: [], labels: [], spans, first: 0 },
   sides: { source: { text, tokens: [BOS, ...words(text)], words: [BOS, ...words(text)], characters: [] } },
 });
 
@@ -89,13 +89,13 @@ test("questions name the tag of a word and the others it could have", () => {
 
 test("questions name tokens, masks and labels with their alternatives", () => {
   const output = {
-    task: "seq2seq", first: 1, spans: [],
+    first: 1, spans: [],
     tokens: [{ text: "The", alternatives: [{ id: 5, text: "The" }, { id: 6, text: " " }] }, { text: "x", alternatives: [{ id: 1, text: "x" }] }],
     masks: [{ start: 2, end: 8, alternatives: [{ id: 8, text: "睡" }, { id: 9, text: "吃" }] }],
     labels: [{ name: "bad", probability: 0.2 }, { name: "good", probability: 0.8 }],
   };
   const source = { tokens: [{ start: 0, end: 2 }, { start: 2, end: 8 }] };
-  assert.deepEqual(questionsOf({ output, sides: { source } }, [], "none"), [
+  assert.deepEqual(questionsOf({ answer_form: "text", output, sides: { source } }, [], "none"), [
     { kind: "token", text: "1 · The", subject: "1", position: 1, others: [["6", "␣"]] },
     { kind: "mask", text: "睡", subject: "1", position: 1, others: [["9", "吃"]] },
     { kind: "label", text: "good", subject: "", position: -1, others: [["bad", "bad"]] }]);

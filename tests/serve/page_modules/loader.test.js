@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { createLoader } from "#page/loader.js";
-import { sideContext } from "#page/side_context.js";
+import { createLoader } from "#page/lens/loader.js";
+import { sideContext } from "#page/lens/compare_page.js";
 
 const settle = () => new Promise((resolve) => { setImmediate(() => setImmediate(resolve)); });
 const deferred = () => { const one = {}; one.promise = new Promise((resolve, reject) => Object.assign(one, { resolve, reject })); return one; };

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { deflateSync } from "node:zlib";
 import { test } from "node:test";
 
-import { curveOf, layOutArcs, lineOpacity, lineWidth, linksOf, strengthOf } from "#page/arcs_layout.js";
-import { compareTraces } from "#page/compared_maps.js";
-import { telling } from "#page/default_head.js";
-import { decodeBase64, decodeMap, inflate, largestLinks, makeScene, meanReceived, tokenName, weightOf, withNames } from "#page/head_map.js";
-import { createSelection, pinCell, pinnedUnits } from "#page/selection.js";
-import { withWords } from "#page/word_units.js";
+import { curveOf, layOutArcs, lineOpacity, lineWidth, linksOf, strengthOf } from "#page/lens/arcs.js";
+import { compareTraces } from "#page/lens/compare_page.js";
+import { telling } from "#page/lens/heads.js";
+import { decodeBase64, decodeMap, inflate, largestLinks, makeScene, meanReceived, tokenName, weightOf, withNames } from "#page/lens/head_map.js";
+import { createSelection, pinCell, pinnedUnits } from "#page/lens/selection.js";
+import { withWords } from "#page/lens/loader.js";
 
 const WORDS = [
   { text: "BOS", start: 0, end: 0, kind: "special", parts: [[0, 1]] },

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { scaleLabel, scaleTicks } from "#page/color_scale.js";
-import { asProblem, decimal, percent, rgb } from "#page/dom.js";
-import { digitsFor, figure, fixed, points, roundPercent, signed, tickText, ticks, tinyPercent } from "#page/figures.js";
-import { keyName, roundToSum, strongestKey, weightTexts } from "#page/number_parts.js";
+import { scaleLabel, scaleTicks } from "#page/lens/matrix_paint.js";
+import { asProblem, rgb } from "#page/shared/dom.js";
+import { decimal, digitsFor, figure, fixed, percent, points, roundPercent, signed, tickText, ticks, tinyPercent } from "#page/shared/figures.js";
+import { keyName, roundToSum, strongestKey, weightTexts } from "#page/lens/numbers_view.js";
 
 /** Pseudorandom numbers around 0, the same in every run. */
 function numbers(n, seed = 1) {

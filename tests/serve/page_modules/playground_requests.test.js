@@ -3,53 +3,53 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 
-import { placesOf } from "#page/playground_alignment.js";
-import { splitEvents } from "#page/playground_api.js";
-import { examplesOf } from "#page/playground_examples.js";
-import { parseTsv, writeTsv } from "#page/playground_glossary.js";
-import { bodyOf, curlOf, valuesOf, wrongSetting } from "#page/playground_request.js";
+import { placesOf } from "#page/playground/alignment.js";
+import { splitEvents } from "#page/playground/api.js";
+import { examplesOf } from "#page/playground/view.js";
+import { parseTsv, writeTsv } from "#page/playground/glossary.js";
+import { bodyOf, curlOf, valuesOf, wrongSetting } from "#page/playground/request.js";
 
 const DECODE = { method: "beam", beam: 4, n_best: 1, temperature: 1, top_p: 1, seed: 1 };
-const session = (task, values = {}, { terms = [], decode = {} } = {}) => ({ bundle: { name: "b", task, decode: { ...DECODE, ...decode } }, text: "x", values, terms });
+const session = (form, values = {}, { terms = [], decode = {} } = {}) => ({ bundle: { name: "b", answer_form: form, decode: { ...DECODE, ...decode } }, text: "x", values, terms });
 const body = (...given) => bodyOf(session(...given));
 const USUAL = { bundle: "b", texts: ["x"] };
 
 test("only what differs from the bundle is sent", () => {
-  assert.deepEqual(body("seq2seq"), { ...USUAL, n_best: 3, align: true });
-  assert.deepEqual(body("seq2seq", { n_best: 1, align: false }), USUAL);
-  assert.deepEqual(body("seq2seq", { n_best: 6 }).decode, { beam: 6 });
-  assert.deepEqual(body("seq2seq", { method: "greedy" }), { ...USUAL, align: true, decode: { method: "greedy" } });
-  assert.deepEqual(body("seq2seq", { length_penalty: 1.5 }).decode, { length_penalty: 1.5 });
-  assert.deepEqual(body("seq2seq", { method: "beam", n_best: 5 }, { decode: { method: "greedy" } }).decode, { method: "beam", beam: 5 });
-  assert.deepEqual(body("tag"), USUAL);
-  assert.equal(body("classify", { threshold: 0.5 }).threshold, 0.5);
-  assert.equal(valuesOf(session("classify")).threshold, 0);
+  assert.deepEqual(body("text"), { ...USUAL, n_best: 3, align: true });
+  assert.deepEqual(body("text", { n_best: 1, align: false }), USUAL);
+  assert.deepEqual(body("text", { n_best: 6 }).decode, { beam: 6 });
+  assert.deepEqual(body("text", { method: "greedy" }), { ...USUAL, align: true, decode: { method: "greedy" } });
+  assert.deepEqual(body("text", { length_penalty: 1.5 }).decode, { length_penalty: 1.5 });
+  assert.deepEqual(body("text", { method: "beam", n_best: 5 }, { decode: { method: "greedy" } }).decode, { method: "beam", beam: 5 });
+  assert.deepEqual(body("spans"), USUAL);
+  assert.equal(body("labels", { threshold: 0.5 }).threshold, 0.5);
+  assert.equal(valuesOf(session("labels")).threshold, 0);
 });
 
 test("a continuation is sampled, since a beam search does not stream", () => {
-  assert.deepEqual(body("language").decode, { method: "sample" });
-  assert.ok(!("decode" in body("language", {}, { decode: { method: "greedy" } })));
-  assert.deepEqual(body("language", { top_p: 0.9 }, { decode: { method: "sample" } }).decode, { top_p: 0.9 });
+  assert.deepEqual(body("continuation").decode, { method: "sample" });
+  assert.ok(!("decode" in body("continuation", {}, { decode: { method: "greedy" } })));
+  assert.deepEqual(body("continuation", { top_p: 0.9 }, { decode: { method: "sample" } }).decode, { top_p: 0.9 });
   const given = { method: "sample", temperature: 9, max_new_tokens: 1000, seed: 3 };
-  assert.deepEqual(body("language", given, { decode: { method: "greedy" } }).decode, given);
+  assert.deepEqual(body("continuation", given, { decode: { method: "greedy" } }).decode, given);
 });
 
 test("incomplete rows of the glossary are left out", () => {
   const terms = [{ source: " cat ", target: "猫" }, { source: "dog", target: " " }, { source: "", target: "鸟" }];
-  assert.deepEqual(body("seq2seq", {}, { terms }).glossary, { cat: "猫" });
-  assert.ok(!("glossary" in body("seq2seq", { glossary: false }, { terms })));
-  const html = body("seq2seq", { format: "html", keep: "a\n\n b \na" });
+  assert.deepEqual(body("text", {}, { terms }).glossary, { cat: "猫" });
+  assert.ok(!("glossary" in body("text", { glossary: false }, { terms })));
+  const html = body("text", { format: "html", keep: "a\n\n b \na" });
   assert.ok(html.format === "html" && !("align" in html));
   assert.deepEqual(html.keep, ["a", "b"]);
 });
 
 test("a setting that is no number or out of its range is named, unless it is not in use", () => {
-  const wrong = (task, values) => wrongSetting(session(task, values))?.name ?? null;
-  assert.deepEqual([0, 257, 1.5, NaN, "4"].map((beam) => wrong("seq2seq", { beam })), Array(5).fill("beam"));
-  assert.equal(wrong("seq2seq", { beam: 256, n_best: 50 }), null);
-  assert.equal(wrong("seq2seq", { beam: 0, method: "greedy" }), null);
-  assert.equal(wrong("language", { temperature: 0 }), "temperature");
-  assert.equal(wrong("language", { temperature: 0.5 }), null);
+  const wrong = (form, values) => wrongSetting(session(form, values))?.name ?? null;
+  assert.deepEqual([0, 257, 1.5, NaN, "4"].map((beam) => wrong("text", { beam })), Array(5).fill("beam"));
+  assert.equal(wrong("text", { beam: 256, n_best: 50 }), null);
+  assert.equal(wrong("text", { beam: 0, method: "greedy" }), null);
+  assert.equal(wrong("continuation", { temperature: 0 }), "temperature");
+  assert.equal(wrong("continuation", { temperature: 0.5 }), null);
 });
 
 test("the command line sends the same body from a real shell", () => {
@@ -84,9 +84,9 @@ test("words are found one after the other", () => {
 });
 
 test("examples are in the language that the bundle reads", () => {
-  const chinese = examplesOf({ task: "seq2seq", languages: ["zh-CN", "en"] });
+  const chinese = examplesOf({ answer_form: "text", languages: ["zh-CN", "en"] });
   assert.ok(chinese.length > 1 && chinese.every((text) => /^\p{Script=Han}/u.test(text)));
-  assert.deepEqual(examplesOf({ task: "tag", languages: ["en"], examples: ["own"] }), ["own"]);
-  assert.deepEqual(examplesOf({ task: "tag", languages: ["xx"] }), []);
-  assert.equal(examplesOf({ task: "tag", languages: [] }).length, 2);
+  assert.deepEqual(examplesOf({ answer_form: "spans", languages: ["en"], examples: ["own"] }), ["own"]);
+  assert.deepEqual(examplesOf({ answer_form: "spans", languages: ["xx"] }), []);
+  assert.equal(examplesOf({ answer_form: "spans", languages: [] }).length, 2);
 });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
-import { createSession } from "#page/playground_session.js";
+import { createSession } from "#page/playground/session.js";
 
 const CAT = "两只猫正在花园里睡觉。";
 let clock, timers, requests, respond;
@@ -60,7 +60,7 @@ async function pass(milliseconds) {
   await settle();
 }
 
-const open = (task = "seq2seq", name = task) => createSession({ name, task, decode: { method: "greedy" }, languages: [] }, () => {});
+const open = (form = "text", name = form) => createSession({ name, answer_form: form, decode: { method: "greedy" }, languages: [] }, () => {});
 const predicted = (answer) => Response.json({ predictions: [{ answer }] });
 const events = (...data) => new Response(data.map((one) => `data: ${one}\n\n`).join(""), { headers: { "Content-Type": "text/event-stream" } });
 const problem = (status, detail, headers = {}) => Response.json({ status, detail }, { status, headers });
@@ -197,7 +197,7 @@ test("every failure is a problem, and the former result stays", async () => {
 });
 
 test("what cannot be sent is said without a request", async () => {
-  const masked = open("masked");
+  const masked = open("masks");
   masked.type("猫在");
   await pass(300);
   assert.equal(masked.problem?.key, "play_no_mask");
@@ -215,7 +215,7 @@ test("what cannot be sent is said without a request", async () => {
 });
 
 test("a continuation is written only when it is asked for, and streams", async () => {
-  const session = open("language");
+  const session = open("continuation");
   session.type("一只");
   await pass(1000);
   assert.equal(requests.length, 0);
@@ -229,7 +229,7 @@ test("a continuation is written only when it is asked for, and streams", async (
 });
 
 test("a stream that breaks keeps what was written; one that was refused leaves nothing", async () => {
-  const session = open("language");
+  const session = open("continuation");
   session.type("一只");
   respond = () => events('{"delta": "猫"}', '{"delta": "在"}'); // without [DONE]
   session.run();
@@ -246,7 +246,7 @@ test("a stream that breaks keeps what was written; one that was refused leaves n
 });
 
 test("a stopped stream keeps what was written", async () => {
-  const session = open("language");
+  const session = open("continuation");
   const sent = new TransformStream();
   const writer = sent.writable.getWriter();
   writer.closed.catch(() => {});
@@ -262,19 +262,19 @@ test("a stopped stream keeps what was written", async () => {
 });
 
 test("what was typed outlives a reload, by bundle; the glossary outlives the visit", () => {
-  const session = open("seq2seq", "one");
+  const session = open("text", "one");
   session.type("a\r\nb");
   session.setValue("beam", 3);
   session.setTerms([{ source: "猫", target: "cat" }]);
-  const again = open("seq2seq", "one");
+  const again = open("text", "one");
   assert.deepEqual([again.text, again.values, again.terms], ["a\nb", { beam: 3 }, [{ source: "猫", target: "cat" }]]);
-  assert.deepEqual([open("seq2seq", "other").text, open("seq2seq", "other").terms], ["", []]);
+  assert.deepEqual([open("text", "other").text, open("text", "other").terms], ["", []]);
   assert.deepEqual([...window.localStorage.kept.keys()], ["manyheads-glossary:one"]);
   window.localStorage.setItem("manyheads-glossary:bad", '[{"source": 1}, {"source": "a", "target": "b"}]');
   window.sessionStorage.setItem("manyheads-playground:bad", "{");
-  assert.deepEqual([open("seq2seq", "bad").text, open("seq2seq", "bad").terms], ["", [{ source: "a", target: "b" }]]);
+  assert.deepEqual([open("text", "bad").text, open("text", "bad").terms], ["", [{ source: "a", target: "b" }]]);
   Object.defineProperty(window, "localStorage", { get() { throw new Error("no storage"); } });
-  assert.deepEqual(open("seq2seq", "one").terms, []);
+  assert.deepEqual(open("text", "one").terms, []);
 });
 
 test("the key is sent as a header", async () => {
@@ -287,7 +287,7 @@ test("the key is sent as a header", async () => {
 
 test("an alternative of a mask is chosen until the next answer", async () => {
   respond = () => predicted("x");
-  const session = open("masked");
+  const session = open("masks");
   session.type("[MASK]");
   await pass(300);
   session.choose(0, 2);

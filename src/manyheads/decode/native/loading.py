@@ -13,6 +13,7 @@ from pathlib import Path
 
 from manyheads.decode.native import compilation
 from manyheads.errors import EngineError
+from manyheads.messages import _
 from manyheads.storage import user_cache_folder
 
 LIBRARY_VARIABLE = "MANYHEADS_NATIVE_LIBRARY"  # path of the library to load instead, such as a build with sanitizers
@@ -23,7 +24,7 @@ logger = logging.getLogger(__name__)
 def library() -> ctypes.CDLL:
     """Return the compiled engine. A compiler is needed only if there is neither a prebuilt nor a cached library."""
     if sys.platform == "win32":
-        raise EngineError("The native engine does not run on Windows.")
+        raise EngineError(_("The native engine does not run on Windows."))
     if named := os.environ.get(LIBRARY_VARIABLE):
         return _load(Path(named))
     if (prebuilt := _load_prebuilt()) is not None:
@@ -35,10 +36,16 @@ def library() -> ctypes.CDLL:
         compiler = find_compiler()
         _build(compiler, path)
         cache = user_cache_folder("native")
-        once = "This is done once."
+        command = shlex.join(compiler)
+        message = _("Compiled the native engine for this processor with {command}. This is done once.", command=command)
         if path.parent != cache:
-            once = f"Every command will do so: {cache} is not a folder that only you can write to. Set XDG_CACHE_HOME."
-        logger.info("Compiled the native engine for this processor with %s. %s", shlex.join(compiler), once)
+            message = _(
+                "Compiled the native engine for this processor with {command}. Every command will do so: {cache} is "
+                "not a folder that only you can write to. Set XDG_CACHE_HOME.",
+                command=command,
+                cache=cache,
+            )
+        logger.info("%s", message)
     return _load(path)
 
 
@@ -47,10 +54,17 @@ def find_compiler() -> tuple[str, ...]:
     if compiler := compilation.locate_compiler():
         return compiler
     named = os.environ.get("CC", "").strip()
-    missing = f'CC = "{named}" was not found' if named else f"none of {', '.join(compilation.COMPILERS)} was found"
+    missing = (
+        _('CC = "{name}" was not found', name=named)
+        if named
+        else _("none of {names} was found", names=", ".join(compilation.COMPILERS))
+    )
     raise EngineError(
-        f"The native engine, which decodes at least twice as fast, needs a C compiler for its first use: {missing}. "
-        "Install one, such as gcc."
+        _(
+            "The native engine, which decodes at least twice as fast, needs a C compiler for its first use: "
+            "{missing}. Install one, such as gcc.",
+            missing=missing,
+        )
     )
 
 
@@ -58,7 +72,13 @@ def _load(path: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        raise EngineError(f"The native engine {path} does not load: {error}. Delete the file and try again.") from None
+        raise EngineError(
+            _(
+                "The native engine {path} does not load: {reason}. Delete the file and try again.",
+                path=path,
+                reason=error,
+            )
+        ) from None
 
 
 def _load_prebuilt() -> ctypes.CDLL | None:
@@ -72,7 +92,7 @@ def _load_prebuilt() -> ctypes.CDLL | None:
         try:
             return ctypes.CDLL(str(path))
         except OSError as error:  # such as a C library other than the one it was linked with
-            logger.info("The prebuilt native engine %s does not load: %s.", path, error)
+            logger.info("%s", _("The prebuilt native engine {path} does not load: {reason}.", path=path, reason=error))
     return None
 
 
@@ -95,7 +115,9 @@ def _temporary_folder() -> Path:
     try:
         folder = tempfile.TemporaryDirectory(prefix="manyheads-native-")
     except OSError as error:
-        raise EngineError(f"The native engine has no folder to be compiled in: {error}. Set XDG_CACHE_HOME.") from None
+        raise EngineError(
+            _("The native engine has no folder to be compiled in: {reason}. Set XDG_CACHE_HOME.", reason=error)
+        ) from None
     _TEMPORARY.append(folder)
     return Path(folder.name)
 
@@ -116,4 +138,10 @@ def _build(compiler: Sequence[str], path: Path) -> None:
         if not (error := compilation.compile_library(compiler, flags, path)):
             return
         errors.append(error)
-    raise EngineError(f"The native engine could not be compiled by {shlex.join(compiler)}: {errors[0]}")
+    raise EngineError(
+        _(
+            "The native engine could not be compiled by {compiler}: {reason}",
+            compiler=shlex.join(compiler),
+            reason=errors[0],
+        )
+    )

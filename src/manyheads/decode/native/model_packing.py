@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from manyheads.errors import EngineError
+from manyheads.messages import _
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.model.blocks import NoHeads
@@ -49,7 +50,7 @@ def refuse(settings: ModelSettings) -> None:
     }
     for name, values in known.items():
         if (value := getattr(settings, name)) not in values:
-            raise EngineError(f'The native engine does not support model.{name} = "{value}".')
+            raise EngineError(_('The native engine does not support model.{name} = "{value}".', name=name, value=value))
 
 
 def pack_settings(settings: ModelSettings, *, bos: int, eos: int, is_int8: bool) -> PackedSettings:

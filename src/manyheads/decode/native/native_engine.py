@@ -19,6 +19,7 @@ from manyheads.decode.native.model_packing import PackedSettings, pack_groups, p
 from manyheads.decode.settings import DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist
 from manyheads.errors import DataError, EngineError
+from manyheads.messages import _
 from manyheads.model import Transformer
 
 _ROWS = 96  # beams per product: more are not faster, fewer leave registers idle
@@ -60,7 +61,7 @@ def make_native(
     """The engine for a model; raises `EngineError` if it does not support the model or no library can be loaded."""
     refuse(model.settings)
     if model.device.type != "cpu":
-        raise EngineError(f"The native engine runs on the CPU; the model is on {model.device}.")
+        raise EngineError(_("The native engine runs on the CPU; the model is on {device}.", device=model.device))
     return NativeEngine(model, special_tokens, library(), is_int8=is_int8, shortlist=shortlist)
 
 
@@ -110,12 +111,12 @@ class NativeEngine:
         settings = pack_settings(model.settings, bos=special_tokens.bos, eos=special_tokens.eos, is_int8=is_int8)
         self._model = _new_model(self._library, settings, pack_tensors(model), pack_groups(model.settings))
         finalize(self, self._library.mh_free, self._model)
-        self._threads = ThreadPoolExecutor(_count_cores(), thread_name_prefix="manyheads-native")
+        self._threads = ThreadPoolExecutor(_n_threads(), thread_name_prefix="manyheads-native")
 
     def unsupported(self, settings: DecodeSettings) -> str:
         """Return "sampling", "no_repeat_ngram", a beam that is too wide, or an empty string."""
         if settings.method == "sample":
-            return "sampling"
+            return _("sampling")
         if settings.no_repeat_ngram is not None:
             return "no_repeat_ngram"
         if settings.method == "beam" and settings.beam > _MAX_BEAM:
@@ -140,7 +141,7 @@ class NativeEngine:
         stop = np.zeros(1, dtype=np.int32)
         # Few sentences make small parts, so that every core gets some; long answers too, since a part holds them all.
         most_ids = settings.n_best * max(limits, default=0)
-        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // _count_cores()), _MAX_ANSWER_IDS // max(1, most_ids)))
+        size = max(1, min(_SENTENCES_AT_ONCE, -(-len(order) // _n_threads()), _MAX_ANSWER_IDS // max(1, most_ids)))
 
         def decode(start: int) -> None:
             part = self._part(order[start : start + size], sources, limits, settings, stop)
@@ -163,11 +164,17 @@ class NativeEngine:
         code = self._library.mh_generate(self._model, ctypes.byref(part.job), message)
         if code == _NO_MEMORY:
             raise EngineError(
-                f"The native engine ran out of memory: {part.job.n_sentences} sources, beam = {part.job.beam}. "
-                "Use a narrower beam, or pass fewer or shorter sources."
+                _(
+                    "The native engine ran out of memory: {n_sources} sources, beam = {beam}. Use a narrower "
+                    "beam, or pass fewer or shorter sources.",
+                    n_sources=part.job.n_sentences,
+                    beam=part.job.beam,
+                )
             )
         if code not in (_OK, _STOPPED):  # it is stopped only after another part has raised an error
-            raise EngineError(f"The native engine rejected its input: {message.value.decode(errors='replace')}.")
+            raise EngineError(
+                _("The native engine rejected its input: {reason}.", reason=message.value.decode(errors="replace"))
+            )
 
     def _part(
         self,
@@ -238,13 +245,25 @@ class NativeEngine:
 def _check_search(settings: DecodeSettings) -> None:
     """`DecodeSettings` checks itself; this guards the C code against settings that it cannot run."""
     if settings.method == "sample":
-        raise EngineError("The native engine does not sample. Use the torch engine.")
+        raise EngineError(_("The native engine does not sample. Use the torch engine."))
     if settings.method == "greedy":
         return
     if not 1 <= settings.beam <= _MAX_BEAM:
-        raise EngineError(f"The native engine searches with 1 to {_MAX_BEAM} beams, not decode.beam = {settings.beam}.")
+        raise EngineError(
+            _(
+                "The native engine searches with 1 to {most} beams, not decode.beam = {beam}.",
+                most=_MAX_BEAM,
+                beam=settings.beam,
+            )
+        )
     if not 1 <= settings.n_best <= settings.beam:
-        raise EngineError(f"decode.n_best = {settings.n_best} must be between 1 and decode.beam = {settings.beam}.")
+        raise EngineError(
+            _(
+                "decode.n_best = {n_best} must be between 1 and decode.beam = {beam}.",
+                n_best=settings.n_best,
+                beam=settings.beam,
+            )
+        )
 
 
 def _read(part: _Part, settings: DecodeSettings) -> list[list[Hypothesis]]:
@@ -292,19 +311,29 @@ def _new_model(
     )
     if code == _NO_MEMORY:
         n_megabytes = sum(tensor.nbytes for tensor in tensors) / 1e6
-        raise EngineError(f"The native engine ran out of memory for a model of {n_megabytes:,.0f} MB.")
+        raise EngineError(
+            _("The native engine ran out of memory for a model of {n_megabytes:,.0f} MB.", n_megabytes=n_megabytes)
+        )
     if code != _OK or not address.value:
-        raise EngineError(f"The native engine does not support this model: {message.value.decode(errors='replace')}.")
+        raise EngineError(
+            _("The native engine does not support this model: {reason}.", reason=message.value.decode(errors="replace"))
+        )
     return address.value
 
 
 def _check_lengths(sources: Sequence[Sequence[int]], max_length: int) -> None:
     longest = max(map(len, sources), default=0)
     if longest > max_length:
-        raise DataError(f"A sequence of {longest} tokens is longer than this model's {max_length}. Split the text.")
+        raise DataError(
+            _(
+                "A sequence of {length} tokens is longer than this model's {max_length}. Split the text.",
+                length=longest,
+                max_length=max_length,
+            )
+        )
 
 
-def _count_cores() -> int:
+def _n_threads() -> int:
     """The number of cores that this process may use: at most OMP_NUM_THREADS, if that is set."""
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return min(count_cores(), max(1, int(wanted))) if wanted.isdigit() else count_cores()
@@ -321,8 +350,13 @@ def _declare(native: ctypes.CDLL) -> ctypes.CDLL:
     for which, structure in enumerate((PackedSettings, _Job)):
         if (size := native.mh_struct_size(which)) != ctypes.sizeof(structure):
             raise EngineError(
-                f"The native engine's library does not match this version of manyheads: {structure.__name__} has "
-                f"{size} bytes; expected {ctypes.sizeof(structure)}."
+                _(
+                    "The native engine's library does not match this version of manyheads: {name} has {size} "
+                    "bytes; expected {expected}.",
+                    name=structure.__name__,
+                    size=size,
+                    expected=ctypes.sizeof(structure),
+                )
             )
     native.mh_message_size.restype = ctypes.c_int
     native.mh_new.restype = ctypes.c_int

@@ -3,17 +3,7 @@
   const root = document.documentElement;
   const data = JSON.parse(document.getElementById("figures").textContent);
   const plots = [...document.querySelectorAll(".plot")];
-  const WORDS = {
-    step: { en: "step", zh: "步" },
-    minute: { en: "minute", zh: "分钟" },
-    best: { en: "best", zh: "最佳" },
-    from: { en: "from", zh: "从" },
-    to: { en: "to", zh: "到" },
-    empty: { en: "No steps yet", zh: "尚无数据" },
-    stale: { en: "Not updated for", zh: "已有" },
-    staleEnd: { en: "min. The run may have stopped, or a long stage is in progress.", zh: "分钟没有更新：训练可能已停止，或正在进行较长的阶段。" },
-  };
-  const word = (name) => WORDS[name][root.lang];
+  const text = (name, values = {}) => data.texts[name][root.lang].replace(/\{(\w+)\}/g, (field, key) => values[key]);
 
   // The reader's choices survive a reload of the page. A browser may forbid storage for local files.
   const store = (area, key, value) => { try { window[area].setItem("manyheads." + key, value); } catch { /* not saved */ } };
@@ -109,7 +99,7 @@
     const curve = curveOf(plot.dataset.curve);
     plot.replaceChildren();
     const indices = curve.xs.map((_, i) => i).filter((i) => curve.bold[i] !== null);
-    if (!indices.length) { plot.textContent = word("empty"); return; }
+    if (!indices.length) { plot.textContent = text("empty"); return; }
     const margin = { left: 46, right: 10, top: 10, bottom: 24 };
     const width = Math.max(80, plot.clientWidth - margin.left - margin.right);
     const height = plot.clientHeight - margin.top - margin.bottom;
@@ -171,14 +161,13 @@
     element("circle", { class: "best", cx: left, cy: top, r: 5 }, area);
     const isBelow = top < 22;
     element("text", { class: "annotation", x: Math.min(left, width), y: top + (isBelow ? 24 : -12), "text-anchor": left > width - 60 ? "end" : left < 40 ? "start" : "middle" },
-      area, `${word("best")} ${exact(curve.mean[i])}`);
+      area, text("best", { value: exact(curve.mean[i]) }));
   }
 
   const nearest = (xs, indices, value) => indices.reduce((best, i) => (Math.abs(xs[i] - value) < Math.abs(xs[best] - value) ? i : best), indices[0]);
 
   function positionLabel(value) {
-    if (axis === "step") return root.lang === "zh" ? `第 ${format(value)} 步` : `step ${format(value)}`;
-    return root.lang === "zh" ? `${format(value)} 分钟` : `${format(value)} min`;
+    return text(axis, { value: format(value) });
   }
 
   function readout(curve, i, width) {
@@ -193,8 +182,9 @@
   function labelOf(plot, curve, indices) {
     const first = indices[0], last = indices[indices.length - 1];
     const title = plot.parentElement.querySelector("h3 ." + root.lang).textContent;
-    const best = curve.dots ? `, ${word("best")} ${exact(curve.mean[data.best])}` : "";
-    return `${title}: ${word("from")} ${exact(curve.bold[first])} (${positionLabel(curve.xs[first])}) ${word("to")} ${exact(curve.bold[last])} (${positionLabel(curve.xs[last])})${best}`;
+    const best = curve.dots ? `, ${text("best", { value: exact(curve.mean[data.best]) })}` : "";
+    const [from, to] = [first, last].map((i) => `${exact(curve.bold[i])} (${positionLabel(curve.xs[i])})`);
+    return text("range", { title, from, to }) + best;
   }
 
   function moveCursor(value) { cursor = value; for (const plot of plots) if (plot.showCursor) plot.showCursor(value); }
@@ -223,7 +213,7 @@
     const minutes = Math.floor((Date.now() / 1000 - Number(root.dataset.made)) / 60);
     const line = document.getElementById("stale");
     line.hidden = !root.dataset.reload || minutes < 5;
-    line.textContent = `${word("stale")} ${minutes.toLocaleString("en-US")} ${word("staleEnd")}`;
+    line.textContent = text("stale", { minutes: minutes.toLocaleString("en-US") });
   }
 
   // ---- keep the scroll position and open sections when the page reloads

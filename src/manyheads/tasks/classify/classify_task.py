@@ -19,6 +19,7 @@ from manyheads.data.cleaning import Fields
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.metrics import (
     Decisions,
     LabelCard,
@@ -30,32 +31,27 @@ from manyheads.metrics import (
     label_decisions,
     share_tally,
 )
-from manyheads.model import ModelSettings, Transformer, evaluating
+from manyheads.model import Transformer, evaluating
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.classify.classification import Classification
-from manyheads.tasks.classify.classify_doctor import ClassifyDoctor
-from manyheads.tasks.classify.classify_init import ClassifyInit
-from manyheads.tasks.classify.classify_lens import ClassifyProbe
-from manyheads.tasks.classify.classify_quickstart import QUICKSTART
+from manyheads.tasks.classify.classification import Classification, ClassifyProbe
+from manyheads.tasks.classify.classify_commands import QUICKSTART, ClassifyDoctor, ClassifyInit
 from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
-from manyheads.tasks.classify.mixture import DECISION_SCALE, Mixture
-from manyheads.tasks.classify.ngram_svm import NgramSVM, one_in
+from manyheads.tasks.classify.ngram_svm import DECISION_SCALE, Mixture, NgramSVM, one_in
+from manyheads.tasks.classify.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
 from manyheads.tasks.classify.settings import ClassifySettings
-from manyheads.tasks.label_metadata import MAX_LABELS, check_label_metadata, refuse_many_labels
+from manyheads.tasks.labels import MAX_LABELS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput
-from manyheads.tasks.model_inputs import batches_by_length, encoder_input, windows
-from manyheads.tasks.monolingual_task import MonolingualTask
-from manyheads.tasks.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
-from manyheads.tasks.quickstart import Quickstart
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.model_inputs import ModelInput, batches_by_length, encoder_input, windows
+from manyheads.tasks.proposal import Quickstart
+from manyheads.tasks.task import AnswerForm, LabelingTask, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row, read_rows
-from manyheads.text.row_spec import join_labels, label_text
-from manyheads.text.tokenizer import BOS, Tokenizer
-from manyheads.text.words import is_blank
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row, read_rows
+from manyheads.text.reading.row_spec import label_text, labels_converter
+from manyheads.text.tokens.tokenizer import BOS, Tokenizer
+from manyheads.text.tokens.words import is_blank
 
 _MAX_SCOPE_ROWS = 200_000  # training texts whose n-grams are remembered; of more texts, every second or third …
 _N_NEGATIVES = 100  # texts that are made up from, and stories, to score what is out of scope
@@ -63,10 +59,11 @@ _NEGATIVES = "negatives:shuffled letters, random letters, random words, built-in
 
 
 @dataclass(frozen=True)
-class Classify(MonolingualTask):
+class Classify(LabelingTask):
     """A model that labels texts; the logits of a long text are averaged over windows."""
 
     shape: ClassVar[str] = "encoder"
+    answer_form: ClassVar[AnswerForm] = "labels"
     noun: ClassVar[str] = "labeled texts"
     loss_unit: ClassVar[str] = "texts"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy", "macro-F1", "micro-F1")
@@ -108,7 +105,7 @@ class Classify(MonolingualTask):
     ) -> Iterator[Row]:
         """Read rows of one table, or of a file of texts and a file of labels."""
         fields = Classify.fields(settings)
-        convert = join_labels(settings.separator) if settings.multi_label else label_text
+        convert = labels_converter(settings.separator) if settings.multi_label else label_text
         chosen = [columns.get(field) for field in fields] if columns else []
         return read_rows(files, fields, chosen, converters={"label": convert}, on_bad=on_bad)
 
@@ -125,11 +122,6 @@ class Classify(MonolingualTask):
         """The token ids of each text."""
         return [tokenizer.encode_batch([row[0] for row in rows])]
 
-    @staticmethod
-    def max_row_length(model: ModelSettings, settings: ClassifySettings) -> int | None:
-        """No limit: of a long text a random window is used each time."""
-        return None
-
     @classmethod
     def create(
         cls, model: Transformer, tokenizer: Tokenizer, settings: ClassifySettings, rows: Iterable[Row]
@@ -141,8 +133,10 @@ class Classify(MonolingualTask):
         labels = sorted(counts)
         refuse_many_labels(labels, MAX_LABELS)
         if len(labels) < 2 and not (settings.multi_label and labels):
-            reason = f"every row has the label “{labels[0]}”" if labels else "no row has a label"
-            raise DataError(f"Nothing to classify: {reason}. Give rows with at least two different labels.")
+            reason = _("every row has the label “{label}”", label=labels[0]) if labels else _("no row has a label")
+            raise DataError(
+                _("Nothing to classify: {reason}. Give rows with at least two different labels.", reason=reason)
+            )
         metadata = {
             "labels": labels,
             "counts": [counts[label] for label in labels],
@@ -232,9 +226,6 @@ class Classify(MonolingualTask):
         sample = list(islice(rows, 0, None, one_in(self.n_rows, len(self.labels))))
         targets = self.targets([self.settings.labels_of(row[1]) for row in sample])
         return NgramSVM.fit([row[0] for row in sample], targets.cpu().numpy() > 0)
-
-    def check(self, text: str, where: str) -> None:
-        """Any text can be read."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """BOS and the tokens of a text, which must fit in one window."""
@@ -329,8 +320,8 @@ class Classify(MonolingualTask):
         if scope and texts:
             made_up = made_up_texts(texts)
             logits = (task.mix(texts, transformer), task.logits(made_up))
-            signs = (task._signs(scope, *both) for both in zip((texts, made_up), logits, strict=True))
-            scope = scope.fit(*signs)
+            features = (task._scope_features(scope, *both) for both in zip((texts, made_up), logits, strict=True))
+            scope = scope.fit(*features)
         return replace(task, scope=scope)
 
     def _fit(self, rows: Sequence[Row], transformer: Float[Tensor, "N C"]) -> "Classify":
@@ -347,15 +338,15 @@ class Classify(MonolingualTask):
         calibration = Calibration.fit(task.mix(texts, transformer), targets, multi_label=multi_label)
         return replace(task, calibration=calibration)
 
-    def _signs(self, scope: Scope, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> NDArray[np.float64]:
+    def _scope_features(self, scope: Scope, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> NDArray[np.float64]:
         ids = self.tokenizer.encode_batch(texts)
-        return scope.signs(texts, ids, logits, multi_label=self.settings.multi_label)
+        return scope.features(texts, ids, logits, multi_label=self.settings.multi_label)
 
     def out_of_scope(self, texts: Sequence[str], logits: Float[Tensor, "N C"]) -> list[float] | None:
         """How much each text looks unlike all training texts, from 0 to 1; None if this was not fitted."""
         if self.scope is None or not self.scope.is_fitted:
             return None
-        return self.scope.scores(self._signs(self.scope, texts, logits)).tolist() if texts else []
+        return self.scope.scores(self._scope_features(self.scope, texts, logits)).tolist() if texts else []
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
@@ -373,7 +364,11 @@ class Classify(MonolingualTask):
     def baseline_share(self, rows: Sequence[Row]) -> float:
         """The mean share of the linear classifier in the decisions on these rows."""
         predictions = self.predict([row[0] for row in rows], DecodeSettings())
-        return float(np.mean([one.ngram_share for one in predictions if one.ngram_share is not None] or [0.0]))
+        return float(
+            np.mean(
+                [prediction.ngram_share for prediction in predictions if prediction.ngram_share is not None] or [0.0]
+            )
+        )
 
     def _linear_shares(
         self, texts: Sequence[str], transformer: Float[Tensor, "N C"], logits: Float[Tensor, "N C"]

@@ -16,11 +16,10 @@ from manyheads.data import choose_examples, plan_batches
 from manyheads.model import Transformer, symmetric_kl
 from manyheads.model.masks import count_positions
 from manyheads.tasks.classify.settings import ClassifySettings
-from manyheads.tasks.model_inputs import windows
-from manyheads.tasks.pooling import Pool
+from manyheads.tasks.model_inputs import Pool, windows
 from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
-from manyheads.text.tokenizer import PAD
+from manyheads.text.tokens.tokenizer import PAD
 
 if TYPE_CHECKING:
     from manyheads.tasks.classify.classify_task import Classify
@@ -112,11 +111,11 @@ class ClassifyTrainingTask:
         loss = torch.stack([self._cross_entropy(logits, targets) for logits in passes]).mean()
         if len(passes) == 1:
             return loss
-        one, other = passes
+        first, second = passes
         if settings.multi_label:  # the KL divergence of each label as a binary variable
-            divergence = 0.5 * ((one.sigmoid() - other.sigmoid()) * (one - other)).sum(-1).mean()
+            divergence = 0.5 * ((first.sigmoid() - second.sigmoid()) * (first - second)).sum(-1).mean()
         else:
-            divergence = symmetric_kl(one, other)
+            divergence = symmetric_kl(first, second)
         return loss + 0.5 * settings.consistency * divergence
 
     def _cross_entropy(self, logits: Float[Tensor, "B C"], targets: Float[Tensor, "B C"]) -> Tensor:

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from manyheads.messages import _
 from manyheads.settings import Range, Rate, raise_faults, type_faults
-from manyheads.tasks.pooling import Pooling
+from manyheads.tasks.model_inputs import Pooling
+from manyheads.tasks.task import TaskSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifySettings:
+class ClassifySettings(TaskSettings):
     """How a text is pooled into one vector, and how its labels are trained and predicted."""
 
     kind: Literal["classify"] = "classify"  # predict the label or labels of a text
@@ -32,7 +34,7 @@ class ClassifySettings:
 
     def _faults(self) -> list[str]:
         if self.multi_label and not self.separator:
-            return ['task.separator is empty: it separates the labels of a row. Use "|", for instance.']
+            return [_('task.separator is empty: it separates the labels of a row. Use "|", for instance.')]
         return []
 
     @property

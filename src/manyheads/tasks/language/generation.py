@@ -9,11 +9,11 @@ import torch
 from manyheads.decode import DecodeSettings, Hypothesis, StoppingCriterion, generate, is_looping, stream
 from manyheads.decode.hypotheses import best_first, make_hypothesis
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.model import Tap, Transformer
-from manyheads.tasks.model_inputs import check_fits, special_token, with_output
-from manyheads.tasks.task import ModelInput
-from manyheads.text.text_streamer import TextStreamer
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from manyheads.tasks.model_inputs import ModelInput, check_fits, special_token, with_output
+from manyheads.text.tokens.text_streamer import TextStreamer
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 
 _BATCH_POSITIONS = 16_384  # of prompts and continuations together
 _FORBIDDEN = (PAD, UNK, BOS)
@@ -112,7 +112,7 @@ class TextGenerator:
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """BOS and the tokens of a prompt and of its continuation, which ends in EOS if there is one."""
         if not text:
-            raise DataError("The text is empty: there is nothing to read. Give a prompt.")
+            raise DataError(_("The text is empty: there is nothing to read. Give a prompt."))
         begin, context = special_token(self.tokenizer, BOS), self.model.settings.max_length
         tokens = check_fits(self.tokenizer.tokens_from_ids(self._encode(text)), context - 1)
         model_input = ModelInput(text, target=(begin, *tokens))
@@ -120,7 +120,7 @@ class TextGenerator:
             return model_input
         inner = f" {answer}" if self._ends_with_a_space(text) else answer
         ids = self.tokenizer.encode_continuation(inner)
-        check_fits([*tokens, *self.tokenizer.tokens_from_ids(ids)], context - 1, "The text with its answer")
+        check_fits([*tokens, *self.tokenizer.tokens_from_ids(ids)], context - 1, _("The text with its answer"))
         return self._written(model_input, answer, ids, has_ended=True)
 
     def generate_one(
@@ -163,9 +163,15 @@ class TextGenerator:
         """Decode a prompt that does not fit in the context together with its continuation."""
         if settings.method == "beam":
             raise DataError(
-                f"text {number + 1} has {len(prompt):,} tokens; with decode.max_new_tokens = {settings.max_length()} "
-                f"more they do not fit into this model's {self.model.settings.max_length:,}. Shorten it, or let the "
-                'window slide with decode.method = "greedy" or "sample".'
+                _(
+                    "text {number} has {n_tokens:,} tokens; with decode.max_new_tokens = {n_new} more they do "
+                    "not fit into this model's {max_length:,}. Shorten it, or let the window slide with "
+                    'decode.method = "greedy" or "sample".',
+                    number=number + 1,
+                    n_tokens=len(prompt),
+                    n_new=settings.max_length(),
+                    max_length=self.model.settings.max_length,
+                )
             )
         should_stop = self._should_stop(prompt, settings.stop)
         hypotheses = []

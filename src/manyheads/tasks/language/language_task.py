@@ -12,26 +12,52 @@ from numpy.typing import NDArray
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings, Hypothesis
 from manyheads.errors import DataError, RecipeError
+from manyheads.messages import Message, _
 from manyheads.metrics import GenerationSample, LanguageCard, Tally, language_card, rate_tally
 from manyheads.model import Tap, Transformer
+from manyheads.tasks.document_task import DocumentTask, refuse_sampling
 from manyheads.tasks.language.generation import Generation, TextGenerator
-from manyheads.tasks.language.language_doctor import LanguageDoctor
-from manyheads.tasks.language.language_init import LanguageInit
-from manyheads.tasks.language.language_lens import opening, probe_continuation
-from manyheads.tasks.language.language_quickstart import QUICKSTART
+from manyheads.tasks.language.language_commands import QUICKSTART, LanguageDoctor, LanguageInit
 from manyheads.tasks.language.language_training import LanguageTrainingTask
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
 from manyheads.tasks.language.settings import LanguageSettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
-from manyheads.tasks.lens_output import LensOutput
-from manyheads.tasks.monolingual_task import DocumentTask, refuse_sampling
-from manyheads.tasks.quickstart import Quickstart
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.lens_output import LensOutput, WriterProbe
+from manyheads.tasks.model_inputs import ModelInput
+from manyheads.tasks.proposal import Quickstart
+from manyheads.tasks.task import AnswerForm, GenerativeTask, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.tasks.written_lens import WriterProbe
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import EOS, Tokenizer
+from manyheads.text.tokens.words import is_chinese_or_kana, split_text
+
+_OPENING = 5  # words; twice as many characters of Chinese or Japanese text
+
+
+def opening(task: Any, text: str) -> str:
+    """Return the first words of a text, for the model to continue; at most half of them."""
+    words = split_text(text, "word")
+    if not words:
+        return text
+    n_words = 2 * _OPENING if is_chinese_or_kana(words[0].text[0]) else _OPENING
+    return text[: words[min(n_words, (len(words) + 1) // 2) - 1].end]
+
+
+def probe_continuation(task: "Language", model_input: ModelInput) -> WriterProbe:
+    """Return the probe of the continuation; a note says so if the context was too short for it."""
+    first = len(task.model_input(model_input.text).target) - 1
+    notes = []
+    last, context = model_input.last, task.model.settings.max_length
+    if len(model_input.target) >= context and (last is None or last.id != EOS):
+        notes.append(
+            Message(
+                "The answer ends where the context of {context:,} tokens is full; `manyheads predict` can slide it.",
+                context=context,
+            )
+        )
+    return WriterProbe("language", task.model, task.tokenizer, model_input, first, tuple(notes))
+
 
 NATS = "nats per character"
 
@@ -45,10 +71,11 @@ _WORD = re.compile(r"\S+|\n")  # a line break counts as a word, as in published 
 
 
 @dataclass(frozen=True)
-class Language(DocumentTask):
+class Language(DocumentTask, GenerativeTask):
     """A model that continues a text."""
 
     shape: ClassVar[str] = "decoder"
+    answer_form: ClassVar[AnswerForm] = "continuation"
     loss_unit: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = (NATS,)
     settings_type: ClassVar[type] = LanguageSettings
@@ -64,14 +91,18 @@ class Language(DocumentTask):
         """Create an untrained model."""
         if settings.stride is not None and settings.stride > model.settings.max_length:
             raise RecipeError(
-                f"task.stride = {settings.stride} would skip tokens: the context, model.max_length, is "
-                f"{model.settings.max_length}. Use at most that."
+                _(
+                    "task.stride = {stride} would skip tokens: the context, model.max_length, is {max_length}. Use "
+                    "at most that.",
+                    stride=settings.stride,
+                    max_length=model.settings.max_length,
+                )
             )
         return cls(model, tokenizer, settings)
 
     def training_task(self, data: TrainingData) -> LanguageTrainingTask:
         """The task as the training loop sees it."""
-        refuse_sampling(data, "a language model")
+        refuse_sampling(data, _("a language model"))
         return LanguageTrainingTask(self.model, self.tokenizer, data)
 
     @property
@@ -80,9 +111,6 @@ class Language(DocumentTask):
         if self.settings.stride is not None:
             return self.settings.stride
         return max(1, self.model.settings.max_length // 2)
-
-    def check(self, text: str, where: str) -> None:
-        """Any text can be continued; of a long one the last tokens are read."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """BOS, the tokens of a text and of its continuation."""
@@ -174,7 +202,7 @@ class Language(DocumentTask):
                 progress(1)
             texts += [text[:1000] for text in part[: _SAMPLES - len(texts)]]
         if not blocks:
-            raise DataError("The test set is empty: there is nothing to score. Give rows.")
+            raise DataError(_("The test set is empty: there is nothing to score. Give rows."))
         # Prompt and continuation each get half the context, so that any decoding method fits.
         half = max(1, self.model.settings.max_length // 2)
         prompts = [self.tokenizer.decode(self.tokenizer.encode(text)[: min(_PROMPT, half - 1)]) for text in texts]
@@ -183,7 +211,9 @@ class Language(DocumentTask):
             *zip(*_resampled(blocks), strict=True),
             item="blocks" if len(blocks) < _FEW_DOCUMENTS else "documents",
             context=f"context:{self.model.settings.max_length}|stride:{self.stride}|words:with line ends",
-            samples=[GenerationSample(one.prompt, one.answer) for one in self.predict(prompts, brief)],
+            samples=[
+                GenerationSample(prediction.prompt, prediction.answer) for prediction in self.predict(prompts, brief)
+            ],
         )
 
     def _blocks(self, text: str, nats: NDArray[np.float64]) -> list["_Block"]:

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from manyheads.model import Transformer, evaluating
-from manyheads.tasks.language.packed_batches import hidden_of, make_rows, plan_rows
+from manyheads.tasks.language.language_training import hidden_of, make_rows, plan_rows
 
 _TOKENS_AT_ONCE = 4096
 _LOGITS_AT_ONCE = 1024  # rows

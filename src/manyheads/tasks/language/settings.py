@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from manyheads.settings import Range, raise_faults, type_faults
+from manyheads.tasks.task import TaskSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageSettings:
+class LanguageSettings(TaskSettings):
     """What a document is, and how text is scored; the context is model.max_length."""
 
     kind: Literal["language"] = "language"  # continue a text, token by token

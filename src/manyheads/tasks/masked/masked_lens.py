@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.model import evaluating
 from manyheads.tasks.lens_output import (
     Alternatives,
@@ -20,16 +20,13 @@ from manyheads.tasks.lens_output import (
     top_tokens,
 )
 from manyheads.tasks.masked.masked_training import MASK, MASK_TEXT
-from manyheads.tasks.task import ModelInput
-from manyheads.text.words import split_text
+from manyheads.tasks.model_inputs import ModelInput
+from manyheads.text.tokens.words import split_text
 
 if TYPE_CHECKING:
     from manyheads.tasks.masked.masked_task import Masked
 
-_NO_MASK = Bilingual(
-    "The text has no [MASK]: write it where the model is to predict a token.",
-    "文本中没有 [MASK]：请写在需要模型预测词元的位置。",
-)
+_NO_MASK = Message("The text has no [MASK]: write it where the model is to predict a token.")
 
 # N copies of the text, M masks, V vocabulary.
 
@@ -97,7 +94,7 @@ class MaskedProbe:
     def alternatives(self, position: int, instead: int | str) -> Alternatives:
         """The token chosen for the mask at a source position, and another one."""
         if position not in self.masks:
-            raise refuse_position(position, f"the masks at {', '.join(map(str, self.masks)) or 'no position'}")
+            raise refuse_position(position, _("the masks at {positions}", positions=", ".join(map(str, self.masks))))
         other = check_token_id(instead, self.task.tokenizer.vocab_size)
         chosen = self.chosen[self.masks.index(position)]
         names = [token_text(self.task.tokenizer, token_id) for token_id in (chosen, other)]

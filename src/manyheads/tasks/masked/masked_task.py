@@ -18,24 +18,80 @@ from torch import Tensor, nn
 from manyheads.data.texts import chunks
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.metrics import MaskedCard, Tally, masked_card, share_tally
 from manyheads.model import evaluating
-from manyheads.tasks.document_doctor import DocumentDoctor
+from manyheads.tasks.data_files import DataFiles
+from manyheads.tasks.document_task import (
+    DocumentDoctor,
+    DocumentInit,
+    DocumentTask,
+    characters_per_token,
+    count_document_epochs,
+    document_budget,
+    document_choices,
+    refuse_sampling,
+    subword_choices,
+)
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput
-from manyheads.tasks.masked.masked_init import MaskedInit
 from manyheads.tasks.masked.masked_lens import MaskedProbe, with_mask
 from manyheads.tasks.masked.masked_training import FIRST_TOKEN, MASK, MASK_TEXT, MaskedTrainingTask, Masker
 from manyheads.tasks.masked.settings import MaskedSettings
-from manyheads.tasks.model_inputs import batches_by_length, encoder_input, shift_spans
-from manyheads.tasks.monolingual_task import DocumentTask, refuse_sampling
-from manyheads.tasks.quickstart import Quickstart
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult, one_line
+from manyheads.tasks.model_inputs import ModelInput, batches_by_length, encoder_input, shift_spans
+from manyheads.tasks.proposal import (
+    Choice,
+    Proposal,
+    Quickstart,
+    Survey,
+    layers_of_width,
+    stable_choices,
+    training_choices,
+)
+from manyheads.tasks.task import AnswerForm, Progress, TrainingData, ValidationResult, one_line
 from manyheads.tasks.task_doctor import TaskDoctor
-from manyheads.tasks.task_init import TaskInit
-from manyheads.text.readers import Row
-from manyheads.text.tokenizer import BOS, METASPACE, PAD, Token
-from manyheads.text.words import is_blank
+from manyheads.tasks.task_init import Request, TaskGuess, TaskInit
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import BOS, METASPACE, PAD, Token
+from manyheads.text.tokens.words import is_blank
+
+
+class MaskedInit(DocumentInit):
+    """Recognizes nothing by itself: text alone is proposed for a language model."""
+
+    kind = "masked"
+    cli_name = "masked"
+    order = 40
+
+    def recognize(self, files: DataFiles, request: Request) -> TaskGuess | None:
+        """A table's texts, if the user requested this task."""
+        return self.requested_table(files, request) if files.is_table and self.is_requested(request) else None
+
+    def propose(self, survey: Survey, preset: str = "") -> Proposal:
+        """An encoder of the size that classify and tag use, to start them from with init_from."""
+        size = survey.n_characters
+        choices = [
+            *subword_choices(survey),
+            Choice("task.kind", "masked", "predict masked tokens; start other tasks from it with init_from"),
+            *document_choices(survey),
+            Choice("model.width", 128, "the width of the classifiers and taggers that start from it"),
+            Choice("model.n_encoder_layers", 3),
+            Choice("model.n_heads", 4),
+            Choice("model.feed_forward_width", 256),
+            Choice("model.activation", "gelu"),
+            *stable_choices(survey, 0.1),
+            Choice("model.max_length", 256, "tokens read at once"),
+            *training_choices(
+                batch_tokens=2048,
+                learning_rate=2e-3,
+                validation_reason="steps between validations, on part of the valid text",
+                weight_decay=0.05,
+            ),
+        ]
+        # Only a part of the tokens is masked in each epoch.
+        n_epochs = 2 * count_document_epochs(size / characters_per_token(survey), 11.0)
+        return Proposal(tuple(choices), n_epochs, layers_of_width(3, 128), budget=document_budget(size) / 2)
+
 
 ACCURACY = "accuracy of masked tokens"
 
@@ -75,6 +131,8 @@ class Masked(DocumentTask):
     """A model that predicts the masked tokens of a text."""
 
     shape: ClassVar[str] = "encoder"
+    answer_form: ClassVar[AnswerForm] = "masks"
+    mask_text: ClassVar[str] = MASK_TEXT
     loss_unit: ClassVar[str] = "masked"
     metrics: ClassVar[tuple[str, ...]] = (ACCURACY,)
     settings_type: ClassVar[type] = MaskedSettings
@@ -87,7 +145,7 @@ class Masked(DocumentTask):
 
     def training_task(self, data: TrainingData) -> MaskedTrainingTask:
         """The task as the training loop sees it."""
-        refuse_sampling(data, "a masked language model")
+        refuse_sampling(data, _("a masked language model"))
         return MaskedTrainingTask(self, data)
 
     @cached_property
@@ -138,9 +196,11 @@ class Masked(DocumentTask):
         self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None
     ) -> MaskedCard:
         """Predict masked tokens, always the same ones, in every document."""
-        how = f"mask_probability:{self.settings.mask_probability}{'|whole words' if self.settings.whole_words else ''}"
+        context = (
+            f"mask_probability:{self.settings.mask_probability}{'|whole words' if self.settings.whole_words else ''}"
+        )
         n_correct, n_masked, nats = self._count(rows, progress)
-        return masked_card(n_correct, n_masked, nats, context=how)
+        return masked_card(n_correct, n_masked, nats, context=context)
 
     def _count(self, rows: Iterable[Row], progress: Progress = lambda done: None) -> list[list[float]]:
         """For each document: the correct predictions, the masked tokens, and their nats."""
@@ -209,7 +269,9 @@ class Masked(DocumentTask):
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Filling]:
         """Fill in the most probable token for each mask."""
-        encoded = [self._encode(text, f"text {number}") for number, text in enumerate(texts, start=first + 1)]
+        encoded = [
+            self._encode(text, _("text {number}", number=number)) for number, text in enumerate(texts, start=first + 1)
+        ]
         inputs = [torch.tensor([BOS, *ids], device=self.model.device) for ids in encoded]
         predicted = self._predict_masks(inputs, [ids == MASK for ids in inputs])
         return [self._fill(ids, log_probabilities) for ids, log_probabilities in zip(encoded, predicted, strict=True)]
@@ -232,10 +294,23 @@ class Masked(DocumentTask):
         if is_blank(text):
             return []
         if MASK_TEXT not in text:
-            raise DataError(f"{where} has no {MASK_TEXT}: write it where a token is to be predicted.")
+            raise DataError(
+                _(
+                    "{where} has no {mask}: write it where a token is to be predicted.",
+                    where=where,
+                    mask=MASK_TEXT,
+                )
+            )
         ids = [token.id for token in self._tokens(text)]
         if len(ids) > self.limit:
-            raise DataError(f"{where} has {len(ids):,} tokens; this model reads at most {self.limit:,}. Split it up.")
+            raise DataError(
+                _(
+                    "{where} has {n_tokens:,} tokens; this model reads at most {limit:,}. Split it up.",
+                    where=where,
+                    n_tokens=len(ids),
+                    limit=self.limit,
+                )
+            )
         return ids
 
     def _tokens(self, text: str) -> Iterator[Token]:

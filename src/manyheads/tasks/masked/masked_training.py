@@ -12,11 +12,11 @@ from torch import Tensor
 
 from manyheads.data import Windows, pad, plan_batches
 from manyheads.model import projected_loss
+from manyheads.tasks.document_task import describe_windows, epoch_windows
 from manyheads.tasks.masked.settings import MaskedSettings
-from manyheads.tasks.monolingual_task import describe_windows, epoch_windows
 from manyheads.tasks.task import TrainingData
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from manyheads.text.words import WordTable
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from manyheads.text.tokens.words import WordTable
 
 if TYPE_CHECKING:
     from manyheads.tasks.masked.masked_task import Masked

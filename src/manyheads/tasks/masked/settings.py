@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from manyheads.settings import Range, raise_faults, type_faults
+from manyheads.tasks.task import TaskSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaskedSettings:
+class MaskedSettings(TaskSettings):
     """Which tokens of a text are masked."""
 
     kind: Literal["masked"] = "masked"  # predict masked tokens

@@ -2,8 +2,7 @@
 
 from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq, Translations
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask, TensorBatch
-from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
-from manyheads.tasks.seq2seq.text_options import TextOptions
+from manyheads.tasks.seq2seq.settings import Seq2SeqSettings, TextOptions
 from manyheads.tasks.seq2seq.translation_parts import Translation
 
 __all__ = [

@@ -1,14 +1,58 @@
-"""Seq2seq in the lens: what the model writes for one input, and how `predict` would have prepared the text."""
+"""Seq2seq in the lens: pairs to observe heads on, and what the model writes for one input."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from manyheads.language import Bilingual
-from manyheads.tasks.task import ModelInput
-from manyheads.tasks.written_lens import WriterProbe
-from manyheads.text.copyable_spans import restore
+from manyheads import corpora
+from manyheads.messages import Message
+from manyheads.tasks.lens_examples import HELD_OUT, Example, plain_text, tokenize_texts, with_relatives
+from manyheads.tasks.lens_output import WriterProbe
+from manyheads.tasks.model_inputs import ModelInput
+from manyheads.tasks.seq2seq.translation_parts import masked_tokens
+from manyheads.text.markup.copyable_spans import copyable_spans, restore
+from manyheads.text.reading.readers import Row
+from manyheads.text.tokens.tokenizer import Token, Tokenizer
 
 if TYPE_CHECKING:
     from manyheads.tasks.seq2seq.seq2seq_task import Seq2Seq
+
+
+@dataclass(frozen=True)
+class PairExamples:
+    """Examples of two texts each, a source and its target."""
+
+    n_texts: int = 2
+
+    def from_row(self, row: Row) -> list[Example]:
+        """Return the pair."""
+        return [Example((plain_text(row[0]), plain_text(row[1])))]
+
+    def builtin(self, task: Any, languages: Sequence[str], count: int, seed: int) -> list[Example]:
+        """Return sentence pairs with their word alignments and relations."""
+        source, target = languages
+        examples = []
+        for sentence in corpora.sentences(HELD_OUT, count, seed):
+            links = frozenset(sentence.alignment(source, target))
+            texts = tuple(with_relatives(sentence.rendering(language)) for language in languages)
+            examples.append(Example(texts, links, links))
+        return examples
+
+    def suggestion(self, task: Any, text: str) -> str:
+        """Return the source."""
+        return text
+
+    def tokenize(self, task: Any, texts: Sequence[str]) -> list[list[Token]]:
+        """Return the tokens of each text, source and target in turn, with placeholders for what is copied."""
+        tokenizer: Tokenizer = task.tokenizer
+        if not tokenizer.placeholders.symbols or len(texts) % self.n_texts:
+            return tokenize_texts(task, texts)
+        tokens = []
+        for source, target in zip(texts[::2], texts[1::2], strict=True):
+            assigned = tokenizer.placeholders.assign(source, [target[a:b] for a, b in copyable_spans(target)])
+            tokens += [masked_tokens(tokenizer, text, assigned) for text in (source, target)]
+        return tokens
+
 
 _MAX_SHOWN = 120  # characters of a text in a note
 
@@ -19,16 +63,16 @@ def probe_writing(task: "Seq2Seq", model_input: ModelInput) -> WriterProbe:
     notes = []
     if n_parts > 1:
         notes.append(
-            Bilingual(
-                f"`manyheads predict` translates this text in {n_parts} parts. Here the model reads it as one input, "
-                "so the answer can differ.",
-                f"manyheads predict 会把这段文字分成 {n_parts} 部分翻译；这里模型一次读完全文，译文可能不同。",
+            Message(
+                "`manyheads predict` translates this text in {n_parts} parts. Here the model reads it as one "
+                "input, so the answer can differ.",
+                n_parts=n_parts,
             )
         )
     return WriterProbe("seq2seq", task.model, task.tokenizer, model_input, first=0, notes=tuple(notes))
 
 
-def text_to_read(task: "Seq2Seq", text: str) -> tuple[str, tuple[Bilingual, ...]]:
+def text_to_read(task: "Seq2Seq", text: str) -> tuple[str, tuple[Message, ...]]:
     """Return a text as `predict` has the model read it, undivided, and notes about what `predict` does besides."""
     if not task.is_translation:
         return text, ()
@@ -39,22 +83,12 @@ def text_to_read(task: "Seq2Seq", text: str) -> tuple[str, tuple[Bilingual, ...]
     notes = []
     if read != text.strip():
         shown = read if len(read) <= _MAX_SHOWN else f"{read[:_MAX_SHOWN]}…"
-        notes.append(
-            Bilingual(
-                f"The model reads the text as “{shown}”: it was trained on such text.",
-                f"模型实际读到的是“{shown}”：训练文本都是这样写的。",
-            )
-        )
+        notes.append(Message("The model reads the text as “{shown}”: it was trained on such text.", shown=shown))
     if part.is_upper:
-        notes.append(
-            Bilingual("`manyheads predict` writes this answer in capitals.", "manyheads predict 会把译文转成大写。")
-        )
+        notes.append(Message("`manyheads predict` writes this answer in capitals."))
     if part.aside:
         copied = ", ".join(part.aside)
         notes.append(
-            Bilingual(
-                f"`manyheads predict` appends {copied} to the answer; the model does not read it.",
-                f"manyheads predict 会把 {copied} 附在译文末尾；模型不读取这部分。",
-            )
+            Message("`manyheads predict` appends {copied} to the answer; the model does not read it.", copied=copied)
         )
     return read, tuple(notes)

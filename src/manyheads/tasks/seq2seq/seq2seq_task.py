@@ -20,7 +20,7 @@ from manyheads.decode import (
     generate,
 )
 from manyheads.errors import DataError
-from manyheads.language import Bilingual
+from manyheads.messages import Message, _
 from manyheads.metrics import (
     Answers,
     Tally,
@@ -33,20 +33,13 @@ from manyheads.metrics import (
 )
 from manyheads.model import ModelSettings, Tap, Transformer
 from manyheads.tasks.lens_examples import LensExamples
-from manyheads.tasks.lens_output import LensOutput
-from manyheads.tasks.model_inputs import check_fits, refuse_blank, special_token, with_output
-from manyheads.tasks.quickstart import Quickstart
-from manyheads.tasks.seq2seq.length_penalties import choose_length_penalty, is_open, tuning_rows
-from manyheads.tasks.seq2seq.part_search import PartSearch
-from manyheads.tasks.seq2seq.seq2seq_doctor import Seq2SeqDoctor
-from manyheads.tasks.seq2seq.seq2seq_examples import PairExamples
-from manyheads.tasks.seq2seq.seq2seq_init import Seq2SeqInit
-from manyheads.tasks.seq2seq.seq2seq_lens import probe_writing, text_to_read
-from manyheads.tasks.seq2seq.seq2seq_quickstart import QUICKSTART
+from manyheads.tasks.lens_output import LensOutput, WriterProbe
+from manyheads.tasks.model_inputs import ModelInput, check_fits, refuse_blank, special_token, with_output
+from manyheads.tasks.proposal import Quickstart
+from manyheads.tasks.seq2seq.seq2seq_commands import QUICKSTART, Seq2SeqDoctor, Seq2SeqInit
+from manyheads.tasks.seq2seq.seq2seq_lens import PairExamples, probe_writing, text_to_read
 from manyheads.tasks.seq2seq.seq2seq_training import Seq2SeqTrainingTask
-from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
-from manyheads.tasks.seq2seq.text_options import TextOptions, options_per_text
-from manyheads.tasks.seq2seq.translation_confidence import LOW_CONFIDENCE, Confidence
+from manyheads.tasks.seq2seq.settings import Seq2SeqSettings, TextOptions, options_per_text
 from manyheads.tasks.seq2seq.translation_parts import (
     Part,
     PartReader,
@@ -57,19 +50,34 @@ from manyheads.tasks.seq2seq.translation_parts import (
     part_spans,
     with_copied_spans,
 )
-from manyheads.tasks.task import DecodingChoice, ModelInput, Progress, TrainingData, ValidationResult, one_line
+from manyheads.tasks.seq2seq.translation_search import (
+    LOW_CONFIDENCE,
+    Confidence,
+    PartSearch,
+    choose_length_penalty,
+    is_open,
+    tuning_rows,
+)
+from manyheads.tasks.task import (
+    AnswerForm,
+    DecodingChoice,
+    PairTask,
+    Progress,
+    TrainingData,
+    ValidationResult,
+    one_line,
+)
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.tasks.written_lens import WriterProbe
-from manyheads.text.copyable_spans import copyable_spans, restore
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row, read_pairs, read_rows
-from manyheads.text.row_spec import PAIR as PAIR_FIELDS
-from manyheads.text.row_spec import join_turns
-from manyheads.text.sentence_splitting import split_sentences
-from manyheads.text.text_profile import TextProfile
-from manyheads.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from manyheads.text.words import is_blank
+from manyheads.text.markup.copyable_spans import copyable_spans, restore
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row, read_pairs, read_rows
+from manyheads.text.reading.row_spec import PAIR as PAIR_FIELDS
+from manyheads.text.reading.row_spec import turns_converter
+from manyheads.text.tokens.sentence_splitting import split_sentences
+from manyheads.text.tokens.text_profile import TextProfile
+from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from manyheads.text.tokens.words import is_blank
 
 _N_EXAMINED = 20_000  # training sources whose writing is examined
 _N_MEASURED = 5000  # training pairs whose lengths are measured
@@ -119,10 +127,11 @@ class Translations:
 
 
 @dataclass(frozen=True)
-class Seq2Seq:
+class Seq2Seq(PairTask):
     """A model that generates one text from another."""
 
     shape: ClassVar[str] = "encoder-decoder"
+    answer_form: ClassVar[AnswerForm] = "text"
     noun: ClassVar[str] = "sentence pairs"
     loss_unit: ClassVar[str] = "tok"
     metrics: ClassVar[tuple[str, ...]] = ("BLEU", "chrF")
@@ -180,7 +189,9 @@ class Seq2Seq:
                 files, source_column=columns.get("source"), target_column=columns.get("target"), on_bad=on_bad
             )
         chosen = [columns.get(field) for field in PAIR_FIELDS]
-        return read_rows(files, PAIR_FIELDS, chosen, converters={"source": join_turns(settings.turns)}, on_bad=on_bad)
+        return read_rows(
+            files, PAIR_FIELDS, chosen, converters={"source": turns_converter(settings.turns)}, on_bad=on_bad
+        )
 
     @staticmethod
     def builtin(
@@ -274,6 +285,11 @@ class Seq2Seq:
         return self.settings.purpose == "translation"
 
     @property
+    def has_confidence(self) -> bool:
+        """Whether a confidence was fitted to validation rows."""
+        return self.confidence is not None
+
+    @property
     def part_reader(self) -> PartReader:
         """How a text to translate is prepared for the model."""
         longest = self.limit if self.longest_source is None else min(self.limit, self.longest_source)
@@ -299,7 +315,7 @@ class Seq2Seq:
         model_input = ModelInput(text, source=source, target=(special_token(self.tokenizer, BOS),))
         if answer is None:
             return model_input
-        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, "The answer")
+        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, _("The answer"))
         return replace(
             model_input,
             answer=answer,
@@ -336,7 +352,7 @@ class Seq2Seq:
         """The input's target, to be measured with other gates."""
         return probe_writing(self, model_input)
 
-    def text_to_read(self, text: str) -> tuple[str, tuple[Bilingual, ...]]:
+    def text_to_read(self, text: str) -> tuple[str, tuple[Message, ...]]:
         """The text as `predict` has the model read it, and what `predict` does besides."""
         return text_to_read(self, text)
 
@@ -363,7 +379,14 @@ class Seq2Seq:
 
     def _refuse_long(self, ids: Sequence[int], where: str) -> None:
         if len(ids) > self.limit:
-            raise DataError(f"{where} has {len(ids):,} tokens; this model reads at most {self.limit:,}. Split it up.")
+            raise DataError(
+                _(
+                    "{where} has {n_tokens:,} tokens; this model reads at most {limit:,}. Split it up.",
+                    where=where,
+                    n_tokens=len(ids),
+                    limit=self.limit,
+                )
+            )
 
     def predict(
         self,
@@ -382,12 +405,15 @@ class Seq2Seq:
         options = options_per_text(options, len(texts))
         if options is not None:
             self._check_options(options, settings)
-        parts = self._parts(texts, options)
+        ids_by_source: dict[str, list[int]] = {}
+        parts = self._parts(texts, options, ids_by_source)
         rows = [(index, number) for index, own in enumerate(parts) for number in range(len(own))]
         flat = [parts[index][number] for index, number in rows]
-        encoded = self.tokenizer.encode_batch([part.source for part in flat])
-        for (index, _), ids in zip(rows, encoded, strict=True):
-            self._refuse_long(ids, f"text {first + index + 1}")
+        new = list(dict.fromkeys(part.source for part in flat if part.source not in ids_by_source))
+        ids_by_source |= zip(new, self.tokenizer.encode_batch(new), strict=True)
+        encoded = [ids_by_source[part.source] for part in flat]
+        for (index, _text), ids in zip(rows, encoded, strict=True):
+            self._refuse_long(ids, _("text {number}", number=first + index + 1))
         n_pending = [len(own) for own in parts]
         progress(n_pending.count(0))
 
@@ -410,20 +436,31 @@ class Seq2Seq:
         """Raise DataError if this model cannot satisfy any options, or not these."""
         if not self.is_translation:
             purpose = f'task.purpose = "{self.settings.purpose}"'
-            raise DataError(f"glossary, keep and prefix are for translation; this model has {purpose}.")
+            raise DataError(
+                _("glossary, keep and prefix are for translation; this model has {purpose}.", purpose=purpose)
+            )
         if settings.method == "sample":
-            raise DataError('glossary, keep and prefix are not for samples. Use decode.method = "beam" or "greedy".')
-        for prefix in dict.fromkeys(one.prefix for one in options):
+            raise DataError(_('glossary, keep and prefix are not for samples. Use decode.method = "beam" or "greedy".'))
+        for prefix in dict.fromkeys(option.prefix for option in options):
             n_tokens = len(self.tokenizer.encode(prefix))
             if n_tokens >= self.limit:
                 raise DataError(
-                    f"The prefix has {n_tokens:,} tokens; this model generates at most {self.limit:,}. Shorten it."
+                    _(
+                        "The prefix has {n_tokens:,} tokens; this model generates at most {limit:,}. Shorten it.",
+                        n_tokens=n_tokens,
+                        limit=self.limit,
+                    )
                 )
 
-    def _parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
+    def _parts(
+        self,
+        texts: Sequence[str],
+        options: Sequence[TextOptions] | None = None,
+        ids_by_source: dict[str, list[int]] | None = None,
+    ) -> list[list[Part]]:
         if not self.is_translation:
             return [[] if is_blank(text) else [Part(0, len(text), text)] for text in texts]
-        return self.part_reader.parts(texts, options)
+        return self.part_reader.parts(texts, options, {} if ids_by_source is None else ids_by_source)
 
     def _predict_parts(
         self,
@@ -444,13 +481,19 @@ class Seq2Seq:
             TorchEngine(self.model, _SPECIAL_TOKENS),
         )
         found, looping = search.run(done)
+        hypotheses = [found[row] for row in range(len(parts))]
+        outputs = iter(self.tokenizer.decode_batch(one.ids for own in hypotheses for one in own))
+        confidences: Sequence[float | None] = [None] * len(parts)
+        if self.confidence is not None and settings.method != "sample":
+            means = self.confidence.of_all([_mean_log_probability(own[0]) for own in hypotheses])
+            confidences = [mean if ids else None for mean, ids in zip(means, encoded, strict=True)]
         predictions = []
-        for row, (part, ids) in enumerate(zip(parts, encoded, strict=True)):
-            lacking = search.lacking(row, found[row][0]) if part.has_requirements else []
-            one = self._translations(part, ids, found[row], lacking, is_looping=row in looping)
-            if self.confidence is not None and settings.method != "sample" and ids:
-                one = replace(one, confidence=self.confidence.of(one.candidates[0].mean_log_probability))
-            predictions.append(one)
+        for row, (part, ids, own) in enumerate(zip(parts, encoded, hypotheses, strict=True)):
+            lacking = search.lacking(row, own[0]) if part.has_requirements else []
+            candidates = [self._translation(part, one, next(outputs)) for one in own]
+            predictions.append(
+                self._translations(part, ids, own, candidates, lacking, row in looping, confidences[row])
+            )
         return predictions
 
     def _translations(
@@ -458,27 +501,28 @@ class Seq2Seq:
         part: Part,
         source: Sequence[int],
         hypotheses: Sequence[Hypothesis],
+        candidates: Sequence[Translation],
         lacking: Sequence[str],
-        *,
         is_looping: bool,
+        confidence: float | None,
     ) -> Translations:
         warnings = ["repetition"] if is_looping else []
         n_source, n_best = len(source) + 1, len(hypotheses[0].ids) + 1
         if self.length_ratio is not None and n_best > _MAX_EXCESS * self.length_ratio * n_source + _FEW_TOKENS:
             warnings.append("length")
-        candidates = [self._translation(part, one) for one in hypotheses]
         answer = candidates[0].text
         if self.is_translation and self._is_short(part, answer, n_best / n_source):
             warnings.append("short")
         missing = part.missing(answer)
         terms = [term for term in lacking if term in part.terms]
         warnings += [name for name, lost in (("missing", missing), ("glossary", terms)) if lost]
-        return Translations(candidates, warnings, list(dict.fromkeys([*missing, *terms])))
+        lost = list(dict.fromkeys([*missing, *terms])) if missing or terms else []
+        return Translations(candidates, warnings, lost, confidence=confidence)
 
-    def _translation(self, part: Part, one: Hypothesis) -> Translation:
-        mean = one.log_probability / max(1, len(one.ids) + one.finished)
-        text = part.finish(self.tokenizer.decode(one.ids))
-        return Translation(text, one.log_probability, one.score, one.finished, mean)
+    @staticmethod
+    def _translation(part: Part, one: Hypothesis, output: str) -> Translation:
+        mean = _mean_log_probability(one)
+        return Translation(part.finish(output), one.log_probability, one.score, one.finished, mean)
 
     def _is_short(self, part: Part, answer: str, ratio: float) -> bool:
         """Whether a translation is too short to be complete."""
@@ -508,14 +552,14 @@ class Seq2Seq:
             join_candidates(
                 text,
                 parts,
-                [one.candidates for one in predictions],
+                [part.candidates for part in predictions],
                 settings.n_best,
                 are_samples=settings.method == "sample",
             ),
-            list(dict.fromkeys(warning for one in predictions for warning in one.warnings)),
-            list(dict.fromkeys(span for one in predictions for span in one.missing)),
-            part_spans(text, parts, [one.candidates[0] for one in predictions]),
-            min((one.confidence for one in predictions if one.confidence is not None), default=None),
+            list(dict.fromkeys(warning for part in predictions for warning in part.warnings)),
+            list(dict.fromkeys(span for part in predictions for span in part.missing)),
+            part_spans(text, parts, [part.candidates[0] for part in predictions]),
+            min((part.confidence for part in predictions if part.confidence is not None), default=None),
         )
 
     def usable(self, rows: Iterable[Row]) -> Iterator[Row]:
@@ -526,14 +570,11 @@ class Seq2Seq:
         """Score greedy translations."""
         sources, references = ([row[side] for row in rows] for side in (0, 1))
         translations = [
-            one.answer for one in self.predict(sources, DecodeSettings(method="greedy", repetition_guard=False))
+            prediction.answer
+            for prediction in self.predict(sources, DecodeSettings(method="greedy", repetition_guard=False))
         ]
         score = quick_score(metric, translations, references, self.settings.target_language)
         return ValidationResult(metric, score, list(zip(sources, translations, references, strict=True)))
-
-    def calibrate(self, rows: Sequence[Row]) -> "Seq2Seq":
-        """Nothing is calibrated."""
-        return self
 
     def tune_decoding(
         self, rows: Sequence[Row], settings: DecodeSettings, metric: str
@@ -549,7 +590,7 @@ class Seq2Seq:
             return task.predict(sources, replace(settings, n_best=1, abstain=None))
 
         def tally(translations: Sequence[Translations]) -> Tally:
-            texts = [one.answer for one in translations]
+            texts = [translation.answer for translation in translations]
             return overlap_tally(metric, texts, references, self.settings.target_language)
 
         choice = None
@@ -558,8 +599,8 @@ class Seq2Seq:
             settings = replace(settings, length_penalty=choice.value)
         else:
             found = translate(settings)
-        means = [one.candidates[0].mean_log_probability for one in found]
-        confidence = Confidence.fit(means, sentence_chrf([one.answer for one in found], references))
+        means = [translation.candidates[0].mean_log_probability for translation in found]
+        confidence = Confidence.fit(means, sentence_chrf([translation.answer for translation in found], references))
         return replace(self, confidence=confidence), settings, choice
 
     def tally(self, rows: Sequence[Row], settings: DecodeSettings) -> Tally:
@@ -578,12 +619,12 @@ class Seq2Seq:
         """Answer every source of a test set; one that is too long for the model gets an empty answer."""
         rows = list(rows)
         if not rows:
-            raise DataError("The test set is empty: there is nothing to score. Give rows.")
+            raise DataError(_("The test set is empty: there is nothing to score. Give rows."))
         sources, references = ([row[side] for row in rows] for side in (0, 1))
         if not any(reference.strip() for reference in references):
-            raise DataError("Every reference is empty: there is nothing to score. Give references.")
+            raise DataError(_("Every reference is empty: there is nothing to score. Give references."))
         readable = [source if self.fits(source) else "" for source in sources]
-        best = [one.candidates[0] for one in self.predict(readable, settings, progress=progress)]
+        best = [prediction.candidates[0] for prediction in self.predict(readable, settings, progress=progress)]
         return Answers(
             sources=sources,
             # As in a file with one line per text, so that other tools compute the same scores.
@@ -592,6 +633,11 @@ class Seq2Seq:
             n_cut_off=sum(not translation.finished for translation in best),
             n_too_long=sum(text != source for text, source in zip(readable, sources, strict=True)),
         )
+
+
+def _mean_log_probability(one: Hypothesis) -> float:
+    """The mean log-probability of a token, EOS included."""
+    return one.log_probability / max(1, len(one.ids) + one.finished)
 
 
 def _sample(rows: Iterable[Row]) -> Iterable[Row]:

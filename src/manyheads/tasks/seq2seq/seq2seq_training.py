@@ -14,7 +14,7 @@ from manyheads.model import Transformer, projected_loss
 from manyheads.tasks.seq2seq.settings import Seq2SeqSettings
 from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
-from manyheads.text.tokenizer import PAD, Tokenizer
+from manyheads.text.tokens.tokenizer import PAD, Tokenizer
 
 
 @dataclass(frozen=True)

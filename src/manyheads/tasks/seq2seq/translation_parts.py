@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 
-from manyheads.tasks.seq2seq.text_options import NO_OPTIONS, TextOptions
-from manyheads.tasks.task import ModelInput
-from manyheads.text.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
-from manyheads.text.line_layout import LINE_BREAK, content_spans
-from manyheads.text.sentence_splitting import split_long, split_sentences
-from manyheads.text.terms import FoundTerm, find_terms
-from manyheads.text.text_profile import TextProfile
-from manyheads.text.tokenizer import Token, Tokenizer
-from manyheads.text.words import is_blank, is_chinese_or_kana
+from manyheads.tasks.model_inputs import ModelInput
+from manyheads.tasks.seq2seq.settings import NO_OPTIONS, TextOptions
+from manyheads.text.markup.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
+from manyheads.text.markup.line_layout import LINE_BREAK, content_spans
+from manyheads.text.terms.term_search import FoundTerm, find_terms
+from manyheads.text.tokens.sentence_splitting import split_long, split_sentences
+from manyheads.text.tokens.text_profile import TextProfile
+from manyheads.text.tokens.tokenizer import Token, Tokenizer
+from manyheads.text.tokens.words import is_blank, is_chinese_or_kana
 
 _FINAL = ".!?。！？ "
 
@@ -82,8 +82,16 @@ class PartReader:
     profile: TextProfile | None
     language: str
 
-    def parts(self, texts: Sequence[str], options: Sequence[TextOptions] | None = None) -> list[list[Part]]:
-        """Return the parts of each text, with what its options require of them; a blank one has none."""
+    def parts(
+        self,
+        texts: Sequence[str],
+        options: Sequence[TextOptions] | None = None,
+        ids_by_source: dict[str, list[int]] | None = None,
+    ) -> list[list[Part]]:
+        """Return the parts of each text, with what its options require of them; a blank one has none.
+
+        `ids_by_source` receives the token ids of the sources that have been encoded on the way.
+        """
         options = [NO_OPTIONS] * len(texts) if options is None else options
         lines = [
             (index, self._part(text, start, end, options[index]))
@@ -91,14 +99,17 @@ class PartReader:
             if not is_blank(text)
             for start, end in content_spans(text, self.language)
         ]
-        lengths = self.tokenizer.encode_batch([part.source for _, part in lines])
+        encoded = self.tokenizer.encode_batch([part.source for _, part in lines])
         parts: list[list[Part]] = [[] for _ in texts]
-        for (index, line), ids in zip(lines, lengths, strict=True):
+        for (index, line), ids in zip(lines, encoded, strict=True):
             text, own = texts[index], options[index]
-            if self._is_too_long(text[line.start : line.end], len(ids), own):
+            content = text[line.start : line.end]
+            if self._is_too_long(content, len(ids), own):
                 parts[index] += self._split(text, line.start, line.end, own)
-            elif not is_blank(text[line.start : line.end]):
+            elif not is_blank(content):
                 parts[index].append(line)
+                if ids_by_source is not None:
+                    ids_by_source[line.source] = ids
         return [
             self._constrained(text, found, own) if found and not own.is_empty else found
             for text, found, own in zip(texts, parts, options, strict=True)
@@ -138,7 +149,12 @@ class PartReader:
     def _part(self, text: str, start: int, end: int, options: TextOptions = NO_OPTIONS) -> Part:
         text = text[start:end]
         source = text if self.profile is None else self.profile.normalize(text)
-        copied = tuple(dict.fromkeys(source[first:last] for first, last in copyable_spans(source)))
+        spans = copyable_spans(source)
+        if not spans and options.is_empty:  # most texts
+            if self.profile is None or not self.profile.needs_lower(source):
+                return Part(start, end, source)
+            return Part(start, end, self.profile.sentence_case(source), is_upper=True)
+        copied = tuple(dict.fromkeys(source[first:last] for first, last in spans))
         aside = self._aside(copied)
         for span in aside:
             source = re.sub(rf"\s*(?:\({re.escape(span)}\)|<{re.escape(span)}>|{re.escape(span)})", "", source).strip()
@@ -151,11 +167,11 @@ class PartReader:
         kept: dict[str, str] = {}
         if not options.is_empty:
             found = _translatable(options.find(source, ignore_case=is_upper), source)
-            spans = [(one.start, one.end) for one in found if one.term in options.keep]
-            assigned = self.tokenizer.placeholders.assign(source, kept=spans)
-            masked = mask(source, assigned, spans).text
+            own = [(one.start, one.end) for one in found if one.term in options.keep]
+            assigned = self.tokenizer.placeholders.assign(source, kept=own)
+            masked = mask(source, assigned, own).text
             is_upper = is_upper or (self.profile is not None and self.profile.needs_lower(masked))
-            kept = {source[first:last]: assigned.get(source[first:last], "") for first, last in spans}
+            kept = {source[first:last]: assigned.get(source[first:last], "") for first, last in own}
             copied = tuple(dict.fromkeys([*copied, *kept]))
             terms = _required_terms(found, source, options, kept, is_upper=is_upper)
         if is_upper and self.profile is not None:
@@ -166,7 +182,7 @@ class PartReader:
     @staticmethod
     def _with_prefix(part: Part, prefix: str) -> Part:
         names = [text for text, symbol in part.assigned.items() if symbol in part.kept]
-        spans = [(one.start, one.end) for one in find_terms(prefix, names)]
+        spans = [(term.start, term.end) for term in find_terms(prefix, names)]
         masked = mask(prefix, part.assigned, spans).text
         return replace(
             part, prefix=prefix, forced=masked.capitalize() if part.is_upper and masked.isupper() else masked
@@ -181,16 +197,16 @@ class PartReader:
 
 def _spans(options: TextOptions, text: str) -> list[Span]:
     """Where the terms of the options are in a text, which is not divided there."""
-    return [] if options.is_empty else [(one.start, one.end) for one in options.find(text)]
+    return [] if options.is_empty else [(term.start, term.end) for term in options.find(text)]
 
 
 def _with_divided_terms(part: Part, text: str, parts: Sequence[Part], options: TextOptions) -> Part:
     """Return a part with the terms that begin in it and are so long that they had to be divided."""
     wanted = Counter(part.terms)
-    for one in options.find(text):
-        is_whole = any(own.start <= one.start and one.end <= own.end for own in parts)
-        if part.start <= one.start < part.end and not is_whole:
-            target = options.glossary.get(one.term, text[one.start : one.end])
+    for term in options.find(text):
+        is_whole = any(own.start <= term.start and term.end <= own.end for own in parts)
+        if part.start <= term.start < part.end and not is_whole:
+            target = options.glossary.get(term.term, text[term.start : term.end])
             wanted[" ".join(target.split())] += 1
     return replace(part, terms=dict(wanted))
 
@@ -198,7 +214,7 @@ def _with_divided_terms(part: Part, text: str, parts: Sequence[Part], options: T
 def _translatable(found: Sequence[FoundTerm], source: str) -> list[FoundTerm]:
     """The terms that are not inside code, markup or a URL, which is repeated anyway."""
     copied = copyable_spans(source)
-    return [one for one in found if not any(start <= one.start and one.end <= end for start, end in copied)]
+    return [term for term in found if not any(start <= term.start and term.end <= end for start, end in copied)]
 
 
 def _required_terms(
@@ -206,10 +222,10 @@ def _required_terms(
 ) -> dict[str, int]:
     """How often the model's output must contain each target term, and each span to keep that has no placeholder."""
     wanted: Counter[str] = Counter()
-    for one in found:
-        text = source[one.start : one.end]
-        if one.term in options.glossary:
-            wanted[" ".join(options.glossary[one.term].split())] += 1
+    for term in found:
+        text = source[term.start : term.end]
+        if term.term in options.glossary:
+            wanted[" ".join(options.glossary[term.term].split())] += 1
         elif not kept[text]:
             wanted[text.lower() if is_upper else text] += 1
     return dict(wanted)
@@ -256,16 +272,18 @@ def _best_combinations(candidates: Sequence[Sequence[Translation]], n_best: int)
     steps: list[list[tuple[int, Translation]]] = []
     totals = [0.0]
     for own in candidates:
-        extended = ((total + one.score, index, one) for index, total in enumerate(totals) for one in own)
+        extended = (
+            (total + candidate.score, index, candidate) for index, total in enumerate(totals) for candidate in own
+        )
         best = nlargest(n_best, extended, key=lambda entry: entry[0])
         totals = [total for total, _, _ in best]
-        steps.append([(index, one) for _, index, one in best])
+        steps.append([(index, candidate) for _, index, candidate in best])
     combinations = []
     for index in range(len(totals)):
         chosen = []
         for step in reversed(steps):
-            index, one = step[index]
-            chosen.append(one)
+            index, candidate = step[index]
+            chosen.append(candidate)
         combinations.append(chosen[::-1])
     return combinations
 
@@ -281,22 +299,26 @@ def part_spans(
     """Return (start, end) of each part in the text, and (start, end) of its translation in the joined one."""
     spans = []
     position = 0
-    for part, separator, one in zip(parts, _separators(text, parts, translations), translations, strict=True):
+    for part, separator, translation in zip(parts, _separators(text, parts, translations), translations, strict=True):
         position += len(separator)
-        spans.append((part.start, part.end, position, position + len(one.text)))
-        position += len(one.text)
+        spans.append((part.start, part.end, position, position + len(translation.text)))
+        position += len(translation.text)
     return spans
 
 
 def _joined(text: str, parts: Sequence[Part], chosen: Sequence[Translation]) -> Translation:
     separators = _separators(text, parts, chosen)
-    pieces = [piece for separator, one in zip(separators, chosen, strict=True) for piece in (separator, one.text)]
+    pieces = [
+        piece
+        for separator, translation in zip(separators, chosen, strict=True)
+        for piece in (separator, translation.text)
+    ]
     return Translation(
         "".join([*pieces, text[parts[-1].end :]]),
-        sum(one.log_probability for one in chosen),
-        sum(one.score for one in chosen) / len(chosen),
-        all(one.finished for one in chosen),
-        min(one.mean_log_probability for one in chosen),
+        sum(translation.log_probability for translation in chosen),
+        sum(translation.score for translation in chosen) / len(chosen),
+        all(translation.finished for translation in chosen),
+        min(translation.mean_log_probability for translation in chosen),
     )
 
 
@@ -304,16 +326,16 @@ def _separators(text: str, parts: Sequence[Part], translations: Sequence[Transla
     """Return what is before each translated part: layout as in the text, no space in Chinese or Japanese."""
     separators = [text[: parts[0].start]]
     before = translations[0].text[-1:]
-    for previous, part, one in zip(parts, parts[1:], translations[1:], strict=False):
+    for previous, part, translation in zip(parts, parts[1:], translations[1:], strict=False):
         gap = text[previous.end : part.start]
         if gap.strip() or LINE_BREAK.search(gap):
             before = ""  # a new line
-        elif not one.text or not before or _is_unspaced(before) or _is_unspaced(one.text[0]):
+        elif not translation.text or not before or _is_unspaced(before) or _is_unspaced(translation.text[0]):
             gap = ""
         else:
             gap = gap or " "
         separators.append(gap)
-        before = one.text[-1:] or before
+        before = translation.text[-1:] or before
     return separators
 
 

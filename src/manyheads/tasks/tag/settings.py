@@ -5,11 +5,12 @@ from typing import Annotated, Literal
 
 from manyheads.metrics import IntentRule
 from manyheads.settings import Range, Rate, raise_faults, type_faults
-from manyheads.tasks.pooling import Pooling
+from manyheads.tasks.model_inputs import Pooling
+from manyheads.tasks.task import TaskSettings
 
 
 @dataclass(frozen=True, kw_only=True)
-class TagSettings:
+class TagSettings(TaskSettings):
     """How tags are decoded and trained, and whether each text also has an intent."""
 
     kind: Literal["tag"] = "tag"  # predict the labeled spans of a text

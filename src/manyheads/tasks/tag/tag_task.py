@@ -1,8 +1,10 @@
 """`Tag`: a text in, its labeled spans out, with the intent of the text if rows have one."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -16,45 +18,112 @@ from manyheads import corpora
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings
 from manyheads.errors import DataError
+from manyheads.messages import _
 from manyheads.metrics import Decisions, Score, SpanCard, Tally, f1_tally, label_card, span_card, span_decisions
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks.calibration import Calibration
-from manyheads.tasks.label_metadata import MAX_TAGS, check_label_metadata, refuse_many_labels
+from manyheads.tasks.labels import MAX_TAGS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput
-from manyheads.tasks.model_inputs import encoder_input, shift_spans
-from manyheads.tasks.monolingual_task import MonolingualTask
-from manyheads.tasks.quickstart import Quickstart
+from manyheads.tasks.model_inputs import ModelInput, encoder_input, shift_spans
+from manyheads.tasks.proposal import Quickstart
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
 from manyheads.tasks.tag.settings import TagSettings
-from manyheads.tasks.tag.tag_doctor import TagDoctor
-from manyheads.tasks.tag.tag_examples import tokenize_words
-from manyheads.tasks.tag.tag_faults import TagFaults
-from manyheads.tasks.tag.tag_init import TagInit
-from manyheads.tasks.tag.tag_lens import TagProbe
-from manyheads.tasks.tag.tag_model import Tagger, WordBatch
-from manyheads.tasks.tag.tag_prediction import Entity, Scores, Shares, TaggedWords, Tagging, WordTagger
-from manyheads.tasks.tag.tag_quickstart import QUICKSTART
-from manyheads.tasks.tag.tag_training import Mentions, TagTrainingTask, iob2_spans
-from manyheads.tasks.task import ModelInput, Progress, TrainingData, ValidationResult
+from manyheads.tasks.tag.tag_commands import QUICKSTART, TagDoctor, TagInit
+from manyheads.tasks.tag.tag_training import Mentions, Tagger, TagTrainingTask, WordBatch, iob2_spans
+from manyheads.tasks.tag.tagging import (
+    Entity,
+    Scores,
+    Shares,
+    TaggedWords,
+    Tagging,
+    TagProbe,
+    WordTagger,
+    tokenize_words,
+)
+from manyheads.tasks.task import AnswerForm, LabelingTask, Progress, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
-from manyheads.text.files import OnBad
-from manyheads.text.readers import Row
-from manyheads.text.tag_schemes import Span, tags_to_spans
-from manyheads.text.tagged_readers import TAGGED_FILES, read_tagged
-from manyheads.text.tokenizer import Tokenizer
-from manyheads.text.words import SplitBy, choose_split_by, is_blank, split_text
+from manyheads.text.reading.files import OnBad
+from manyheads.text.reading.readers import Row
+from manyheads.text.reading.tag_schemes import Span, tags_to_spans
+from manyheads.text.reading.tagged_readers import TAGGED_FILES, read_tagged
+from manyheads.text.tokens.tokenizer import Tokenizer
+from manyheads.text.tokens.words import SplitBy, choose_split_by, is_blank, split_text
+
+logger = logging.getLogger(__name__)
+
+_MAX_SHOWN = 5
+_MOST = 0.5  # of the sentences: if more are faulty, the scheme or the column is most likely wrong
+
+
+@dataclass
+class TagFaults:
+    """The faults of one file."""
+
+    file: str
+    n_faults: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def add(self, error: DataError) -> None:
+        """Count a fault."""
+        self.n_faults += 1
+        if len(self.first) < _MAX_SHOWN:
+            self.first.append(str(error).removeprefix(f"{self.file}, ").partition(". ")[0])
+
+    def reported(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """Yield the rows; log a warning after the last if there were faults, and raise if most rows had one."""
+        n_rows = n_faulty = n_before = 0
+        for row in rows:
+            n_rows += 1
+            n_faulty += self.n_faults > n_before
+            n_before = self.n_faults
+            yield row
+        if n_faulty > max(1, _MOST * n_rows):
+            raise DataError(
+                _(
+                    "{file}: the tags of {n_faulty:,} of {n_rows:,} sentences are not valid: {listed}. Choose the "
+                    "column that holds the tags, or set task.scheme (init: --scheme).",
+                    file=self.file,
+                    n_faulty=n_faulty,
+                    n_rows=n_rows,
+                    listed=self._listed,
+                )
+            )
+        if n_faulty:
+            _warn_once(
+                _(
+                    "{file}: the tags of {n_faulty:,} of {n_rows:,} sentences are not valid and were repaired "
+                    "as conlleval reads them: {listed}.",
+                    file=self.file,
+                    n_faulty=n_faulty,
+                    n_rows=n_rows,
+                    listed=self._listed,
+                )
+            )
+
+    @property
+    def _listed(self) -> str:
+        n_more = self.n_faults - len(self.first)
+        return "; ".join([*self.first, *([_("and {n_more:,} more", n_more=n_more)] if n_more else [])])
+
+
+@lru_cache(64)
+def _warn_once(message: str) -> None:
+    """A run reads its files several times."""
+    logger.warning(message)
+
 
 _SHARES = (0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0)  # of the linear tagger, to choose from
 
 
 @dataclass(frozen=True)
-class Tag(MonolingualTask):
+class Tag(LabelingTask):
     """A model that finds spans; the scores of a long text are averaged over windows."""
 
     shape: ClassVar[str] = "encoder"
+    answer_form: ClassVar[AnswerForm] = "spans"
     noun: ClassVar[str] = "tagged texts"
     loss_unit: ClassVar[str] = "words"
     metrics: ClassVar[tuple[str, ...]] = ("F1", "exact sentences", "intent accuracy", "accuracy")
@@ -161,10 +230,12 @@ class Tag(MonolingualTask):
                     known.append(tuple(words[start:end]))
             intents.update(row[2:])
         if not mentions:
-            raise DataError("Nothing to tag: every tag is O. Give rows with spans, or choose another column.")
+            raise DataError(_("Nothing to tag: every tag is O. Give rows with spans, or choose another column."))
         refuse_many_labels(sorted(mentions), MAX_TAGS)
         if settings.intents and len(intents) < 2:
-            raise DataError(f"Every row has the intent “{next(iter(intents), '')}”. Set task.intents = false.")
+            raise DataError(
+                _("Every row has the intent “{intent}”. Set task.intents = false.", intent=next(iter(intents), ""))
+            )
         metadata = {
             "labels": sorted(mentions),
             "intents": sorted(intents),
@@ -212,6 +283,10 @@ class Tag(MonolingualTask):
             **self.calibration.metadata(),
         }
 
+    def sparse_weights(self) -> set[str]:
+        """Evidence of n-grams: most hashes never occur."""
+        return set() if self.module.ngrams is None else {"ngrams.evidence"}
+
     def hash_words(self, rows: Iterable[Row]) -> Iterator[Int[Tensor, "1 T"]]:
         """The word hashes of each row."""
         for row in rows:
@@ -227,9 +302,6 @@ class Tag(MonolingualTask):
         return TagTrainingTask(
             self.module, self.tokenizer, self.settings, self.states, self.intents, self.mentions, data
         )
-
-    def check(self, text: str, where: str) -> None:
-        """Any text can be read."""
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
         """BOS and the tokens of each word of a text, which must fit in one window."""

@@ -1,24 +1,162 @@
-"""Training of tag: batches of words with tags and intents, and their loss."""
+"""The tagger module and its training: batches of words with tags and intents, and their loss."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from manyheads.data import choose_examples, pad, plan_batches
-from manyheads.model import symmetric_kl
-from manyheads.tasks.tag.crf import States
+from manyheads.model import Transformer, symmetric_kl
+from manyheads.tasks.model_inputs import Pool
+from manyheads.tasks.tag.crf import CRF, States
 from manyheads.tasks.tag.settings import TagSettings
-from manyheads.tasks.tag.tag_model import Tagger, WordBatch
 from manyheads.tasks.task import TrainingData
 from manyheads.text.suggestions import shortened
-from manyheads.text.tokenizer import Tokenizer
+from manyheads.text.tokens.tokenizer import BOS, PAD, Tokenizer
+
+_MAX_BUCKETS = 1 << 18
+_MAX_NUMBERS = 1 << 21  # numbers of evidence: with many labels there are fewer buckets
+_MIN_COUNT = 2  # n-grams seen less often are ignored
+
+
+def _count_buckets(n_outputs: int) -> int:
+    return min(_MAX_BUCKETS, 1 << (max(_MAX_NUMBERS // n_outputs, 1024).bit_length() - 1))
+
+
+def _mix(numbers: Int[Tensor, "..."]) -> Int[Tensor, "..."]:
+    """Hash each number: multiply by an odd constant and mix the high bits into the low ones."""
+    mixed = numbers * 0x5851F42D4C957F2D
+    return mixed ^ ((mixed >> 29) & 0x7FFFFFFF)
+
+
+class NgramTagger(nn.Module):
+    """Learned evidence for a word's tag: of every n-gram of up to `max_n` words around it, by its position in it."""
+
+    evidence: Tensor
+    is_common: Tensor  # 1 for n-grams that occur at least `_MIN_COUNT` times, else 0
+
+    def __init__(self, n_states: int, max_n: int, dropout: float) -> None:
+        super().__init__()
+        self.max_n = max_n
+        self.dropout = dropout
+        self.n_buckets = _count_buckets(n_states)
+        self.evidence = nn.Parameter(torch.zeros(self.n_buckets, n_states))
+        self.register_buffer("is_common", torch.zeros(self.n_buckets))
+
+    def forward(self, word_hashes: Int[Tensor, "B T"]) -> Float[Tensor, "B T K"]:
+        """The scores of each word's tags; `word_hashes` are hashes of the words, 0 for padding."""
+        buckets = self.buckets(word_hashes)
+        weights = self.is_common[buckets]
+        if self.training and self.dropout:
+            weights = weights * (torch.rand_like(weights) >= self.dropout) / (1.0 - self.dropout)
+        scores = nn.functional.embedding_bag(
+            buckets.flatten(0, 1), self.evidence, per_sample_weights=weights.flatten(0, 1), mode="sum"
+        )
+        return scores.unflatten(0, buckets.shape[:2])
+
+    def buckets(self, word_hashes: Int[Tensor, "B T"]) -> Int[Tensor, "B T N"]:
+        """The buckets of the n-grams around each word."""
+        n_words, buckets = word_hashes.size(1), []
+        padded = nn.functional.pad(word_hashes, (self.max_n - 1, self.max_n - 1))
+        mixed = torch.zeros_like(padded)
+        for length in range(1, self.max_n + 1):
+            n_starts = padded.size(1) - length + 1
+            mixed = _mix(mixed[:, :n_starts] + padded[:, length - 1 :] + length)
+            for offset in range(length):  # of the word in the n-gram
+                start = self.max_n - 1 - offset
+                buckets.append(_mix(mixed[:, start : start + n_words] + offset) % self.n_buckets)
+        return torch.stack(buckets, dim=-1)
+
+    @torch.no_grad()
+    def count(self, batches: Iterable[Int[Tensor, "B T"]]) -> None:
+        """Count the n-grams; those that occur once are ignored, since they would only be memorized."""
+        counts = torch.zeros_like(self.is_common)
+        for word_hashes in batches:
+            buckets = self.buckets(word_hashes)[word_hashes != 0].flatten()
+            counts.index_add_(0, buckets, torch.ones_like(buckets, dtype=counts.dtype))
+        self.is_common.copy_(counts >= _MIN_COUNT)
+
+
+_HASH_MODULUS = (1 << 61) - 1  # a prime that fits in 64 bits
+
+
+class Tagger(nn.Module):
+    """A Transformer over tokens; a word is the mean of its tokens, and a linear layer scores its tags."""
+
+    def __init__(self, model: Transformer, states: States, n_intents: int, settings: TagSettings) -> None:
+        super().__init__()
+        self.model = model
+        self.dropout = nn.Dropout(settings.head_dropout)
+        self.output = nn.Linear(model.settings.width, len(states))
+        self.crf = CRF(states, learned=settings.decoder == "crf")
+        self.ngrams = NgramTagger(len(states), settings.ngrams, settings.ngram_dropout) if settings.ngrams else None
+        if settings.intents:
+            self.pool = Pool(settings.pooling, model.settings.width)
+            self.intent = nn.Linear(self.pool.width, n_intents)
+
+    def forward(
+        self, ids: Int[Tensor, "B S"], words: Int[Tensor, "B S"], word_hashes: Int[Tensor, "B T"]
+    ) -> tuple[Float[Tensor, "B T K"], Float[Tensor, "B C"] | None]:
+        """The scores of each word's tags and of each text's intents.
+
+        `words` is the index of the word that each token belongs to; tokens of no word (BOS, padding) have the number of
+        words. `word_hashes` are those of `WordBatch`.
+        """
+        is_real: Bool[Tensor, "B S"] = ids != PAD
+        n_words = word_hashes.size(1)
+        hidden = self.model.encode(ids, is_real)
+        pooled = self.dropout(_mean_by(hidden, words, n_words + 1)[:, :n_words])
+        intents = self.intent(self.dropout(self.pool(hidden, is_real))) if hasattr(self, "intent") else None
+        scores = self.output(pooled)
+        return scores if self.ngrams is None else scores + self.ngrams(word_hashes), intents
+
+
+def _mean_by(x: Float[Tensor, "B S W"], owners: Int[Tensor, "B S"], n_owners: int) -> Float[Tensor, "B O W"]:
+    """The mean of each owner's vectors; zeros for an owner without any."""
+    flat = (owners + n_owners * torch.arange(len(owners), device=owners.device)[:, None]).flatten()
+    size = n_owners * len(owners)
+    sums = x.new_zeros(size, x.size(-1)).index_add(0, flat, x.flatten(0, 1))
+    counts = x.new_zeros(size).index_add(0, flat, x.new_ones(len(flat)))
+    return (sums / counts.clamp(min=1.0)[:, None]).unflatten(0, (len(owners), n_owners))
+
+
+@dataclass(frozen=True)
+class WordBatch:
+    """Texts as ids, the word index of each id, the hash of each word, and which words are not padding."""
+
+    ids: Int[Tensor, "B S"]
+    words: Int[Tensor, "B S"]
+    word_hashes: Int[Tensor, "B T"]
+    is_real: Bool[Tensor, "B T"]
+
+    @classmethod
+    def of(cls, texts: Sequence[Sequence[Sequence[int]]], device: torch.device) -> "WordBatch":
+        """Make a batch of texts, given as the token ids of each word; BOS is prepended."""
+        n_words = [len(text) for text in texts]
+        longest = max(n_words)
+        ids = pad([[number for word in text for number in word] for text in texts], before=BOS)
+        words = np.full_like(ids, longest)
+        for row, text in zip(words, texts, strict=True):
+            owners = np.repeat(np.arange(len(text)), [len(word) for word in text])
+            row[1 : 1 + len(owners)] = owners
+        word_hashes = pad([list(map(_hash_word, text)) for text in texts])
+        is_real = np.arange(longest) < np.array(n_words)[:, None]
+        return cls(*(torch.from_numpy(array).to(device) for array in (ids, words, word_hashes, is_real)))
+
+
+def _hash_word(tokens: Sequence[int]) -> int:
+    """A hash of a word's tokens; 0 is reserved for padding."""
+    value = 1
+    for token in tokens:
+        value = (value * 1_000_003 + token) % _HASH_MODULUS
+    return value
+
 
 _MAX_CACHED = 500_000  # words whose token ids are cached
 
@@ -113,8 +251,8 @@ class TagTrainingTask:
         )
         loss = torch.stack([self._tag_loss(part, batch) for part in scores.chunk(n_passes)]).mean()
         if settings.consistency:
-            one, other = scores.chunk(2)
-            loss = loss + 0.5 * settings.consistency * symmetric_kl(one[read.is_real], other[read.is_real])
+            first, second = scores.chunk(2)
+            loss = loss + 0.5 * settings.consistency * symmetric_kl(first[read.is_real], second[read.is_real])
         if intents is not None:
             intent_loss = F.cross_entropy(intents, batch.intents.repeat(n_passes), label_smoothing=settings.smoothing)
             if settings.consistency:

@@ -1,0 +1,109 @@
+"""Trials that train a model and look at its scores: size, dropout, smoothing, embeddings, longer sequences."""
+
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Generator, Tensor
+
+from manyheads.lab.setup import Setup
+from manyheads.lab.trial import Trained, count_parameters, counted_logits, make_model, train_model
+from manyheads.model import Transformer
+from manyheads.model.evaluation import evaluating
+from manyheads.model.positions import SinusoidalPositions
+
+_TARGET = 1.0  # nats
+_N_POSITIONS = 16
+_N_ROWS, _N_LONGER_ROWS = 256, 128
+
+
+def scores(setup: Setup, seed: int) -> dict[str, float]:
+    """Accuracy, loss, and the number of parameters."""
+    trained = train_model(setup, seed)
+    return {**trained.test_scores(), "parameters": count_parameters(trained.model)}
+
+
+def tied_embeddings(setup: Setup, seed: int) -> dict[str, float]:
+    """Scores on fewer rows, and thousands of parameters."""
+    trained = train_model(setup, seed)
+    assert isinstance(trained.model, Transformer)
+    return {**trained.test_scores(_N_ROWS), "parameters": trained.model.n_parameters / 1000}
+
+
+def longer_sequences(setup: Setup, seed: int) -> dict[str, float]:
+    """Scores on sequences as long as in training, and on longer ones."""
+    trained = train_model(setup, seed)
+    on_longer = replace(trained, setup=replace(setup, test_task=setup.extra["longer"]))
+    longer = on_longer.test_scores(_N_LONGER_ROWS)
+    return {
+        **trained.test_scores(_N_ROWS),
+        "longer_accuracy": longer["accuracy"],
+        "longer_loss": longer["loss"],
+    }
+
+
+def dropout(setup: Setup, seed: int) -> dict[str, float]:
+    """Scores, and the loss of training rows."""
+    trained = train_model(setup, seed)
+    return {**trained.test_scores(), "training_loss": _training_loss(trained)}
+
+
+def _training_loss(trained: Trained) -> float:
+    """The loss of training rows without dropout."""
+    batch = trained.setup.task.batch(256, Generator().manual_seed(8_000_000))
+    with evaluating(trained.model):
+        logits = counted_logits(trained.model, batch)
+        return float(F.cross_entropy(logits.double(), batch.expected[batch.is_counted]))
+
+
+def embedding_scale(setup: Setup, seed: int) -> dict[str, float]:
+    """Scores and speed of learning, and the length of embeddings against that of sinusoids before training."""
+    model = make_model(setup, seed)
+    assert isinstance(model, Transformer)
+    trained = train_model(setup, seed)
+    return {**trained.test_scores(), "steps": trained.steps_to(_TARGET), "ratio": _magnitude_ratio(model)}
+
+
+@torch.no_grad()
+def _magnitude_ratio(model: Transformer) -> float:
+    """The length of the embeddings as the model adds them, divided by that of sinusoids of its width."""
+    embedding = model.source_embedding
+    tokens = embedding.scale * embedding.token_embedding.weight.norm(dim=-1).mean()
+    sinusoids = SinusoidalPositions(model.settings.width)(torch.arange(_N_POSITIONS)[None]).norm(dim=-1).mean()
+    return float(tokens / sinusoids)
+
+
+def label_smoothing(setup: Setup, seed: int) -> dict[str, float]:
+    """Scores, calibration and confidence, and the target that the loss sets for the right class of five."""
+    trained = train_model(setup, seed)
+    parts = list(trained.test_logits())
+    logits, expected = (torch.cat(part) for part in zip(*parts, strict=True))
+    return {
+        **trained.test_scores(),
+        "calibration_error": calibration_error(logits.softmax(-1), expected),
+        "confidence": float(logits.double().softmax(-1).amax(-1).mean()),
+        "target": _target_of_five(setup),
+    }
+
+
+def spread_over_all(logits: Tensor, expected: Tensor, smoothing: float) -> Tensor:
+    """Label smoothing as PyTorch defines it: ε / V for every class, the right one included."""
+    return F.cross_entropy(logits, expected, label_smoothing=smoothing)
+
+
+def _target_of_five(setup: Setup) -> float:
+    """The target probability of the right class of five, read off the gradient of the loss: p − target."""
+    logits = torch.zeros(1, 5, dtype=torch.double, requires_grad=True)
+    setup.loss(logits, torch.tensor([2]), setup.smoothing).backward()
+    assert logits.grad is not None
+    return float(1 / 5 - logits.grad[0, 2])
+
+
+def calibration_error(probabilities: Float[Tensor, "N V"], expected: Int[Tensor, " N"], n_bins: int = 10) -> float:
+    """The expected calibration error (Naeini 2015): |confidence − accuracy| of equally wide bins, weighted by size."""
+    confidence, predicted = probabilities.double().max(-1)
+    is_right = (predicted == expected).double()
+    bins = (confidence * n_bins).long().clamp(max=n_bins - 1)
+    gaps = torch.zeros(n_bins, dtype=torch.double).index_add_(0, bins, confidence - is_right)
+    return float(gaps.abs().sum() / len(expected))

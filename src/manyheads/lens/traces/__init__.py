@@ -1,0 +1,1 @@
+"""What every head computes for one text: traces, and maps between tokens, characters or words."""

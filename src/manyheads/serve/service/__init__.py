@@ -1,0 +1,1 @@
+"""The HTTP service: its APIs, the guard before them, the queue and the worker processes."""

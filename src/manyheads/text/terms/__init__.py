@@ -1,0 +1,1 @@
+"""Terms: glossaries, and phrases that an output must contain."""

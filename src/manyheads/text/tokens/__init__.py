@@ -1,0 +1,1 @@
+"""Text as tokens: the tokenizer, words, sentences, and what training texts looked like."""
