@@ -164,7 +164,7 @@ def test_notes_in_both_languages() -> None:
     assert str(used) == (
         "The set was also used to choose the checkpoint and to calibrate the probabilities: its scores are optimistic."
     )
-    assert used.by_language()["zh"] == "这个集合还用于选择检查点和校准概率，得分偏乐观。"
+    assert used.by_language()["zh"] == "这个集合还用于选择检查点、校准概率，得分偏乐观。"
     (tuned,) = score_notes(100, ["decoding"])
     assert str(tuned) == "The set was also used to choose the length penalty: its scores are optimistic."
     assert tuned.by_language()["zh"] == "这个集合还用于选择长度惩罚，得分偏乐观。"

@@ -1,6 +1,7 @@
 """The training benchmark: counted FLOP, batches, failed peers, and tables."""
 
 import argparse
+import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -18,10 +19,13 @@ SPEED = Path(__file__).parents[2] / "benchmarks" / "speed"
 
 @pytest.fixture
 def training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(SPEED))
-    import training
-
-    return training
+    monkeypatch.syspath_prepend(str(SPEED))  # of what it imports
+    spec = importlib.util.spec_from_file_location("training_benchmark", SPEED / "training.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)  # tests/ has a package `training`, too
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    return module
 
 
 class IgnoringTap(Tap):
