@@ -2,6 +2,8 @@
 
 import ctypes
 import gc
+import os
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -233,3 +235,16 @@ def test_forbidding_many_tokens_of_a_large_vocabulary_does_not_use_the_stack() -
     special_tokens = replace(SPECIAL_TOKENS, forbidden=tuple(range(3)) + tuple(range(10, 600_000)))
     (found,) = make_native(model, special_tokens).generate([[5, 3]], SEARCHES["greedy"], [0])
     assert set(found[0].ids) <= set(range(3, 10))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="only POSIX has fork")
+def test_a_fork_decodes_with_threads_of_its_own() -> None:
+    """A server answers long texts in a fork; the threads of the parent's pool are not there."""
+    native, sources = make_native(make_model(), SPECIAL_TOKENS), make_sources(4)
+    settings = DecodeSettings(method="greedy", max_new_tokens=3)
+    expected = native.generate(sources, settings, range(4))  # starts the parent's threads
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        os._exit(0 if native.generate(sources, settings, range(4)) == expected else 1)
+    assert os.waitpid(pid, 0)[1] == 0

@@ -111,7 +111,7 @@ class NativeEngine:
         settings = pack_settings(model.settings, bos=special_tokens.bos, eos=special_tokens.eos, is_int8=is_int8)
         self._model = _new_model(self._library, settings, pack_tensors(model), pack_groups(model.settings))
         finalize(self, self._library.mh_free, self._model)
-        self._threads = ThreadPoolExecutor(_n_threads(), thread_name_prefix="manyheads-native")
+        self._pools: dict[int, ThreadPoolExecutor] = {}  # by process id
 
     def unsupported(self, settings: DecodeSettings) -> str:
         """Return "sampling", "no_repeat_ngram", a beam that is too wide, or an empty string."""
@@ -153,11 +153,18 @@ class NativeEngine:
             if len(order) == 1:  # a call from the main thread cannot be interrupted until it returns
                 decode(0)
             else:
-                list(self._threads.map(decode, range(0, len(order), size)))
+                list(self._pool().map(decode, range(0, len(order), size)))
         except BaseException:
             stop[0] = 1  # the other threads end at their next step
             raise
         return results
+
+    def _pool(self) -> ThreadPoolExecutor:
+        """The threads of this process: a fork, in which a server answers a long text, has none of its parent's."""
+        pid = os.getpid()
+        if pid not in self._pools:
+            self._pools[pid] = ThreadPoolExecutor(_n_threads(), thread_name_prefix="manyheads-native")
+        return self._pools[pid]
 
     def _run(self, part: _Part) -> None:
         message = ctypes.create_string_buffer(self._library.mh_message_size())
