@@ -61,7 +61,7 @@ def train_on_request(n_threads: int) -> None:
     import torch
 
     torch.set_num_threads(n_threads)
-    from manyheads.bench.sentences import Sentences
+    from manyheads.bench.training_speed import Sentences
     from manyheads.model import ModelSettings, Transformer
     from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
     from manyheads.training import Trainer, TrainSettings

@@ -18,7 +18,7 @@ from manyheads.bundle import Bundle, load
 from manyheads.corpora import Sentence, sentences
 from manyheads.metrics import bleu
 from manyheads.tasks import Seq2Seq, TextOptions, Translations
-from manyheads.text.terms.term_search import find_terms
+from manyheads.text.terms.glossary import find_terms
 
 _N_SENTENCES = 2000
 _OTHER_WORDS = {

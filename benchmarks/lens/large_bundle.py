@@ -16,7 +16,7 @@ from manyheads.decode import DecodeSettings
 from manyheads.lens import trace
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Masked
-from manyheads.tasks.masked.settings import MaskedSettings
+from manyheads.tasks.masked.masked_training import MaskedSettings
 from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
 
 LAYERS = HEADS = 12

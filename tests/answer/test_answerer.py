@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from manyheads.answer.answer import Answer
-from manyheads.answer.answer_json import answer_fields
+from manyheads.answer.answer import Answer, answer_fields
 from manyheads.answer.answerer import Answerer
 from manyheads.answer.request import AnswerOptions
 from manyheads.bundle import Bundle

@@ -13,8 +13,7 @@ from starlette.testclient import TestClient
 
 from answer.in_process_service import InProcessService
 from manyheads.bulk.line_shards import Shard
-from manyheads.bulk.shard_schedule import Outcome, WorkerTask
-from manyheads.bulk.shard_worker import answer_shard, outcome_of
+from manyheads.bulk.shard_schedule import Outcome, WorkerTask, answer_shard, outcome_of
 from manyheads.bundle import Bundle
 from manyheads.cli.predict import predict
 from manyheads.decode import DecodeSettings

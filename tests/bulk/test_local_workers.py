@@ -12,8 +12,7 @@ import torch
 from manyheads.bulk.line_shards import Segment, Shard
 from manyheads.bulk.local_workers import LocalWorkers, _exit_reason
 from manyheads.bulk.shard_folder import ShardFolder
-from manyheads.bulk.shard_schedule import Outcome, WorkerTask
-from manyheads.bulk.shard_worker import use_one_thread
+from manyheads.bulk.shard_schedule import Outcome, WorkerTask, use_one_thread
 from manyheads.errors import BundleError, JobError
 
 SHARDS = [Shard(number, 1000 * number, (Segment(0, 10 * number, 7), Segment(1, 0, 3))) for number in range(3)]

@@ -18,8 +18,7 @@ from click.testing import CliRunner, Result
 from manyheads.bulk import local_workers
 from manyheads.bulk.line_shards import Shard
 from manyheads.bulk.local_workers import LocalWorkers
-from manyheads.bulk.shard_schedule import AnswerShard, Outcome, WorkerTask
-from manyheads.bulk.shard_worker import answer_shard, outcome_of
+from manyheads.bulk.shard_schedule import AnswerShard, Outcome, WorkerTask, answer_shard, outcome_of
 from manyheads.bundle import Bundle
 from manyheads.cli import predict as predict_module
 from manyheads.cli import predict_shards

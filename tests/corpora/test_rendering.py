@@ -4,9 +4,8 @@
 import pytest
 
 from manyheads.corpora import Relation, Sentence
-from manyheads.corpora.lexicon import ADJECTIVE_BY_KEY, NOUN_BY_KEY, VERB_BY_KEY
+from manyheads.corpora.lexicon import ADJECTIVE_BY_KEY, NOUN_BY_KEY, TRANSITIVE, VERB_BY_KEY
 from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
-from manyheads.corpora.verbs import TRANSITIVE
 from manyheads.corpora.word_tables import ALL_NAMES, DURATIONS, FREQUENCIES, GOALS, MANNERS, PLACES, SPOTS, TIMES
 
 NAMES = {name.key: name for name in ALL_NAMES}

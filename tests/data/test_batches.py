@@ -2,18 +2,21 @@
 
 import hashlib
 import tracemalloc
+from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyheads.data import choose_examples, make_batch, pad, plan_batches
+from manyheads.data import choose_examples, cut_windows, make_batch, pack, pad, plan_batches
 from manyheads.text.tokens.tokenizer import BOS, EOS, PAD
 
 lengths_strategy = st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=200).map(
     lambda rows: np.array(rows, dtype=np.int64).reshape(-1, 2)
 )
+
+lengths = st.lists(st.integers(0, 60), max_size=12)
 
 
 @given(lengths_strategy, st.integers(10, 500), st.integers(0, 5), st.integers(0, 5))
@@ -138,3 +141,40 @@ def test_one_example_or_none_is_planned_as_any_other_number_is() -> None:
     (batch,) = plan_batches(lengths, 10, seed=1, epoch=0, chosen=chosen)
     assert batch.tolist() == [1] and batch is not chosen
     assert batch.dtype == np.int64
+
+
+@settings(max_examples=200, deadline=None)
+@given(lengths=lengths, max_length=st.integers(1, 20), epoch=st.integers(0, 3))
+def test_every_position_is_in_one_window(lengths: list[int], max_length: int, epoch: int) -> None:
+    windows = cut_windows(np.array(lengths, dtype=np.int64), max_length, seed=1, epoch=epoch)
+    positions = Counter(
+        (document, position) for document, start, end in windows.tolist() for position in range(start, end)
+    )
+    assert positions == Counter(
+        (document, position) for document, length in enumerate(lengths) for position in range(length)
+    )
+    assert all(0 < end - start <= max_length for _, start, end in windows.tolist())
+
+
+def test_short_documents_are_not_cut_and_cuts_vary_by_epoch() -> None:
+    sizes = np.array([10, 1000])
+    by_epoch = [cut_windows(sizes, 10, seed=1, epoch=epoch).tolist() for epoch in range(5)]
+    assert by_epoch == [cut_windows(sizes, 10, seed=1, epoch=epoch).tolist() for epoch in range(5)]
+    assert all(windows[0] == [0, 0, 10] for windows in by_epoch)
+    assert len({str(windows) for windows in by_epoch}) > 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(sizes=st.lists(st.integers(1, 20), max_size=60), epoch=st.integers(0, 3))
+def test_every_window_is_in_one_row_within_capacity(sizes: list[int], epoch: int) -> None:
+    rows = pack(np.array(sizes, dtype=np.int64), 20, seed=1, epoch=epoch)
+    assert sorted(index for row in rows for index in row) == list(range(len(sizes)))
+    assert all(sum(sizes[index] for index in row) <= 20 for row in rows)
+
+
+def test_packing_wastes_little() -> None:
+    sizes = np.random.default_rng(3).integers(20, 120, size=5000)
+    rows = pack(sizes, 256, seed=1, epoch=0)
+    assert sizes.sum() / (256 * len(rows)) > 0.98
+    assert pack(sizes, 256, seed=1, epoch=0) == rows
+    assert pack(sizes, 256, seed=1, epoch=1) != rows

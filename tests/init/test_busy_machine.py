@@ -20,7 +20,7 @@ _LOOP = "import time\nend = time.time() + 600\nwhile time.time() < end: pass"  #
 _TRAIN = """
 import sys, time, torch
 torch.set_num_threads(2)
-from manyheads.bench.sentences import Sentences
+from manyheads.bench.training_speed import Sentences
 from manyheads.model import ModelSettings, Transformer
 from manyheads.tasks import Seq2Seq, Seq2SeqSettings, TrainingData
 from manyheads.training import Trainer, TrainSettings

@@ -9,12 +9,12 @@ from click import Context
 from click.testing import CliRunner
 
 from manyheads.cli.root import commands
-from manyheads.lab.card import Card
 from manyheads.lab.card_computations import fill_computed
 from manyheads.lab.card_page import filled_card, render_cards, typeset
 from manyheads.lab.cards import CARDS
 from manyheads.lab.effects import ALPHA, paired_difference
 from manyheads.lab.lab_answers import shipped_answers
+from manyheads.lab.lab_files import Card
 from manyheads.lab.lab_texts import LabText
 from manyheads.lab.questions import QUESTIONS
 

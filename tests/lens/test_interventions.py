@@ -11,8 +11,7 @@ from manyheads.bundle import Bundle
 from manyheads.errors import LensError
 from manyheads.lens import Head, ablation_gates, heads_of
 from manyheads.lens.aligner import choose_aligner
-from manyheads.lens.interventions import ablate_text, contrast_heads, text_importance
-from manyheads.lens.traces.answered_text import answer_text, write_answer
+from manyheads.lens.interventions import ablate_text, answer_text, contrast_heads, text_importance, write_answer
 from manyheads.model import gated
 from manyheads.tasks import Task
 

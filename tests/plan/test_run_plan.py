@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.plan.accelerators import ACCELERATORS
-from manyheads.plan.run_plan import RunPlan, assumptions, make_plan, try_recipe
+from manyheads.plan.run_plan import ACCELERATORS, RunPlan, assumptions, make_plan, try_recipe
 from manyheads.run import Recipe, read_recipe
 
 RECIPES = Path(__file__).parents[2] / "recipes"

@@ -16,7 +16,7 @@ from manyheads.metrics import Card, GenerationSample, card_record, label_card, l
 from manyheads.report import Reporter, follow, write_report
 from manyheads.report.curves import bucket_starts, downsample
 from manyheads.report.history import Steps, read_number
-from manyheads.report.page_filters import compare_texts, format_duration
+from manyheads.report.page import compare_texts, format_duration
 from manyheads.run import Finished, Recipe, Validated, delete_run, run
 from manyheads.text.reading.tag_schemes import Span
 

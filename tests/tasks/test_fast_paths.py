@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manyheads import corpora
-from manyheads.decode.repetition import loop_length
+from manyheads.decode.hypotheses import loop_length
 from manyheads.tasks.seq2seq.translation_parts import Part, PartReader
 from manyheads.tasks.seq2seq.translation_search import _RANKS, Confidence
 from manyheads.text.markup import line_layout

@@ -10,7 +10,7 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens.aligner import choose_aligner
-from manyheads.lens.traces.answered_text import answer_text, write_answer
+from manyheads.lens.interventions import answer_text, write_answer
 from manyheads.tasks import ModelInput, Seq2Seq, Seq2SeqSettings
 from manyheads.tasks.lens_output import LensProbe, token_text, top_tokens
 from manyheads.text.tokens.text_profile import TextProfile

@@ -30,7 +30,7 @@ def run_ranks(
     context.set_forkserver_preload(
         [
             "manyheads.run",
-            "manyheads.training.parallel_loss",
+            "manyheads.training.gradients",
             "torch.distributed.fsdp",
             "torch._dynamo",
             "torch.distributed.tensor",

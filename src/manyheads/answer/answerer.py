@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from manyheads.answer.answer import Answer, WordAlignment
-from manyheads.answer.answer_json import answer_fields, token_counts
+from manyheads.answer.answer import Answer, WordAlignment, answer_fields, token_counts
 from manyheads.answer.markup_translation import MarkupTranslation, MarkupTranslator
 from manyheads.answer.request import DEFAULT_OPTIONS, AnswerOptions
 from manyheads.bundle import Bundle

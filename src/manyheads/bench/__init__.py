@@ -7,9 +7,8 @@ stored. Comparisons with other libraries are in benchmarks/speed. May import ini
 
 from manyheads.bench.decoding_speed import DecodingSpeed, EngineComparison, MissingEngine
 from manyheads.bench.machine import SIZES, Event, Measuring, measure_bundle, measure_machine, read_texts
-from manyheads.bench.sentences import Sentences
 from manyheads.bench.time_estimates import TimeEstimates, estimate_times
-from manyheads.bench.training_speed import MatmulSpeed, StepTiming, TrainingSpeed, count_flop
+from manyheads.bench.training_speed import MatmulSpeed, Sentences, StepTiming, TrainingSpeed, count_flop
 
 __all__ = [
     "SIZES",

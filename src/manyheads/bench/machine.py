@@ -13,8 +13,7 @@ from manyheads.bench.decoding_speed import (
     make_endless_model,
     model_cases,
 )
-from manyheads.bench.sentences import Sentences
-from manyheads.bench.training_speed import MatmulSpeed, TrainingSpeed, measure_training
+from manyheads.bench.training_speed import MatmulSpeed, Sentences, TrainingSpeed, measure_training
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError
 from manyheads.messages import _

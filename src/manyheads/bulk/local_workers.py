@@ -19,8 +19,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from manyheads.bulk.line_shards import Shard
-from manyheads.bulk.shard_schedule import Outcome, WorkerTask
-from manyheads.bulk.shard_worker import answer_shard, outcome_of, shard_from, use_one_thread
+from manyheads.bulk.shard_schedule import Outcome, WorkerTask, answer_shard, outcome_of, shard_from, use_one_thread
 from manyheads.errors import JobError, ManyheadsError
 from manyheads.messages import _
 

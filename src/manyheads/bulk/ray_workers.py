@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from manyheads.bulk.line_shards import Shard
-from manyheads.bulk.shard_schedule import AnswerShard, Outcome, WorkerTask
-from manyheads.bulk.shard_worker import answer_shard, outcome_of, use_one_thread
+from manyheads.bulk.shard_schedule import AnswerShard, Outcome, WorkerTask, answer_shard, outcome_of, use_one_thread
 from manyheads.errors import JobError, ManyheadsError
 from manyheads.messages import _
 

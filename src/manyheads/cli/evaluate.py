@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
+from manyheads.cli.options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
 from manyheads.cli.output import open_output, quoted
 from manyheads.messages import _, _n
 from manyheads.text.reading.formats import table_suffixes

@@ -136,7 +136,7 @@ def show(bundle: Path, **options: Any) -> None:
 @JSON_RESULTS
 def example(bundle: Path, as_json: bool) -> None:
     """Show one head whose absence changes an answer."""
-    from manyheads.cli.head_example import show_example
+    from manyheads.cli.head_results import show_example
 
     show_example(bundle, as_json=as_json)
 
@@ -160,7 +160,7 @@ def example(bundle: Path, as_json: bool) -> None:
 @JSON_RESULTS
 def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool) -> None:
     """Measure gradient importance and ablation of every head."""
-    from manyheads.cli.head_importance import measure_importance
+    from manyheads.cli.head_results import measure_importance
 
     measure_importance(bundle, sample, valid, as_json=as_json)
 
@@ -234,7 +234,7 @@ def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool
 @JSON_RESULTS
 def prune(bundle: Path, **options: Any) -> None:
     """Prune a bundle."""
-    from manyheads.cli.head_pruning import PruneOptions, prune_bundle
+    from manyheads.cli.head_results import PruneOptions, prune_bundle
 
     prune_bundle(bundle, PruneOptions(**options))
 

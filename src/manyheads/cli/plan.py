@@ -45,12 +45,12 @@ class _Kind(click.ParamType):  # type: ignore[type-arg]  # generic since click 8
     name = "kind"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        from manyheads.plan.accelerators import ACCELERATORS
+        from manyheads.plan.run_plan import ACCELERATORS
 
         return f"[{'|'.join(ACCELERATORS)}]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from manyheads.plan.accelerators import ACCELERATORS
+        from manyheads.plan.run_plan import ACCELERATORS
 
         if str(value).lower() not in ACCELERATORS:
             choices = ", ".join(ACCELERATORS)
@@ -107,8 +107,7 @@ def plan(
     as_json: bool,
 ) -> None:
     """Estimate what a recipe costs."""
-    from manyheads.plan.accelerators import ACCELERATORS
-    from manyheads.plan.run_plan import make_plan, try_recipe
+    from manyheads.plan.run_plan import ACCELERATORS, make_plan, try_recipe
 
     if (gpus is None) != (kind is None):
         raise click.UsageError(_("--gpus and --kind belong together: --gpus 8 --kind a100."))

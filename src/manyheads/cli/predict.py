@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.answer.request import AnswerOptions
-from manyheads.cli.answer_lines import BATCH_LINES, AnswerLines, PredictOptions, name_line
-from manyheads.cli.decode_options import THRESHOLD, decode_changes, decode_options, read_text_options, text_options
-from manyheads.cli.options import COUNT
-from manyheads.cli.predict_markup import is_document, read_document
-from manyheads.cli.prediction_remarks import show_cut_off, show_errors, show_remarks
+from manyheads.cli.answer_lines import (
+    BATCH_LINES,
+    AnswerLines,
+    PredictOptions,
+    is_document,
+    name_line,
+    read_document,
+    show_cut_off,
+    show_errors,
+    show_remarks,
+)
+from manyheads.cli.options import COUNT, THRESHOLD, decode_changes, decode_options, read_text_options, text_options
 from manyheads.messages import _
 
 if TYPE_CHECKING:

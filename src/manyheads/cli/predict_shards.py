@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from manyheads.cli.answer_lines import BATCH_LINES, AnswerLines, PredictOptions
-from manyheads.cli.prediction_remarks import show_cut_off, show_errors, show_remarks
+from manyheads.cli.answer_lines import BATCH_LINES, AnswerLines, PredictOptions, show_cut_off, show_errors, show_remarks
 from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def predict_shards(
 
 
 def _check(options: PredictOptions, files: Sequence[str], shard_lines: int) -> None:
-    from manyheads.cli.predict_markup import is_document
+    from manyheads.cli.answer_lines import is_document
 
     if "-" in files:
         raise click.UsageError(

@@ -243,7 +243,7 @@ def _page_rows(bundle: Path) -> list[tuple[str, str]]:
 
 def _example_rows(bundle: Path, job: "Quickstart", examples: _Examples) -> list[tuple[str, str]]:
     """Return rows with the command to predict, and what changes without a head; a command takes two lines."""
-    from manyheads.cli.head_example import example_rows, shell_word
+    from manyheads.cli.head_results import example_rows, shell_word
 
     text, predict = shell_word(examples.text), f"{program_name()} predict {bundle}"
     command = (predict, f"--prompt {text}") if job.takes_prompt else (f"echo {text}", f"| {predict}")

@@ -11,6 +11,7 @@ import click
 
 from manyheads import __version__, language
 from manyheads.cli.bench import bench
+from manyheads.cli.compress import quantize, shortlist
 from manyheads.cli.doctor import doctor
 from manyheads.cli.evaluate import evaluate
 from manyheads.cli.export import export
@@ -21,10 +22,8 @@ from manyheads.cli.lens import lens
 from manyheads.cli.output import cell_width, wrap_cells
 from manyheads.cli.plan import plan
 from manyheads.cli.predict import predict
-from manyheads.cli.quantize import quantize
 from manyheads.cli.quickstart import quickstart
 from manyheads.cli.serve import serve
-from manyheads.cli.shortlist import shortlist
 from manyheads.cli.train import train
 from manyheads.cli.walk import walk
 from manyheads.messages import _, translate_libraries

@@ -3,8 +3,8 @@
 from manyheads.corpora import lexicon
 from manyheads.corpora.event_sampler import TENSE, EventSampler
 from manyheads.corpora.lexemes import Adjective, Noun, Verb
+from manyheads.corpora.lexicon import OWNERLESS, STATES, TRANSITIVE, WEATHER
 from manyheads.corpora.syntax_tree import Clause, Nominal
-from manyheads.corpora.verbs import OWNERLESS, STATES, TRANSITIVE, WEATHER
 from manyheads.corpora.word_tables import ALL_ADJECTIVES
 
 _PASSIVE = tuple(verb for verb in TRANSITIVE if verb.zh.passive)

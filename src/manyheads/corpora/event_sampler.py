@@ -2,9 +2,7 @@
 
 from manyheads.corpora import lexicon
 from manyheads.corpora.lexemes import Noun, Verb
-from manyheads.corpora.sampler import Sampler
-from manyheads.corpora.syntax_tree import Clause, Nominal
-from manyheads.corpora.verbs import (
+from manyheads.corpora.lexicon import (
     GIVING,
     INTRANSITIVE,
     MOTION,
@@ -12,6 +10,8 @@ from manyheads.corpora.verbs import (
     OWNERLESS,
     TRANSITIVE,
 )
+from manyheads.corpora.sampler import Sampler
+from manyheads.corpora.syntax_tree import Clause, Nominal
 from manyheads.corpora.word_tables import DURATIONS, FREQUENCIES, TIMES
 
 _LETTERS = ((0.34, "P"), (0.52, "G"), (0.69, "H"), (0.79, "F"), (0.87, "M"), (1.0, "W"))

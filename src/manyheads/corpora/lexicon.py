@@ -1,9 +1,8 @@
-"""Indexes of the lexicon: the nouns that fit a verb, the adjectives and verbs that fit a noun."""
+"""The lexicon: the verbs by group, the nouns that fit a verb, the adjectives and verbs that fit a noun."""
 
 from functools import cache
 
 from manyheads.corpora.lexemes import Adjective, Adverbial, Noun, Verb
-from manyheads.corpora.verbs import ALL_VERBS, INTRANSITIVE, TRANSITIVE
 from manyheads.corpora.word_tables import (
     ALL_ADJECTIVES,
     ALL_NAMES,
@@ -16,7 +15,96 @@ from manyheads.corpora.word_tables import (
     PLACES,
     SPOTS,
     TIMES,
+    verb_table,
 )
+
+TRANSITIVE = verb_table("transitive")
+INTRANSITIVE = verb_table("intransitive")
+GIVING = verb_table("giving")  # with two objects
+STATES = verb_table("states")
+THINKING = verb_table("thinking")
+MOTION = verb_table("motion")
+WEATHER = verb_table("weather")
+ALL_VERBS: tuple[Verb, ...] = TRANSITIVE + INTRANSITIVE + GIVING + STATES + THINKING + MOTION + WEATHER
+
+# Verbs whose object is indefinite under negation (did not buy a book); with other verbs it is definite.
+NEW_WHEN_NEGATED = frozenset(
+    {"buy", "read", "write", "eat", "drink", "order", "bring", "paint", "bake", "cook", "watch", "plant", "hear", "use"}
+)
+# Verbs for things that people hope to do.
+HOPED_FOR = frozenset(
+    {
+        "visit",
+        "watch",
+        "sing",
+        "dance",
+        "swim",
+        "travel",
+        "return",
+        "arrive",
+        "help",
+        "invite",
+    }
+)
+# Verbs whose object has no owner yet.
+OWNERLESS = frozenset(
+    {
+        "buy",
+        "order",
+        "bake",
+        "cook",
+        "bring",
+        "plant",
+        "pick",
+        "catch",
+        "buy-for",
+        "bake-for",
+        "build",
+        "write",
+        "write-to",
+        "understand",
+        "watch",
+        "answer",
+        "throw",
+    }
+)
+
+# The acts that a person's state explains: adjective → (verb, whether it was done).
+REASONS = {
+    "tired": (
+        ("sleep", True),
+        ("go-home", True),
+        ("work", False),
+        ("dance", False),
+        ("run", False),
+        ("cook-food", False),
+        ("go", False),
+        ("get-up", False),
+        ("swim", False),
+        ("tidy", False),
+    ),
+    "hungry": (("eat", True), ("cook-food", True), ("buy-baked", True), ("order-ordered", True), ("bark", True)),
+    "thirsty": (("drink", True), ("buy-drink", True)),
+    "happy": (("laugh", True), ("sing", True), ("dance", True), ("hug", True)),
+    "sad": (("cry", True), ("laugh", False), ("sing", False), ("dance", False), ("go-home", True)),
+    "angry": (
+        ("shout", True),
+        ("go-home", True),
+        ("criticise", True),
+        ("thank", False),
+        ("invite", False),
+        ("laugh", False),
+    ),
+    "nervous": (("laugh", False), ("dance", False), ("sing", False), ("answer", False)),
+    "busy": (
+        ("go", False),
+        ("visit", False),
+        ("call", False),
+        ("help", False),
+        ("go-home", False),
+        ("cook-food", False),
+    ),
+}
 
 PRONOUNS = ("I", "you", "he", "she", "we", "they", "it")
 FUNCTION_WORDS = (

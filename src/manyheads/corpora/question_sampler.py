@@ -3,8 +3,8 @@
 from manyheads.corpora import lexicon
 from manyheads.corpora.clause_sampler import ClauseSampler
 from manyheads.corpora.lexemes import Verb
+from manyheads.corpora.lexicon import INTRANSITIVE, OWNERLESS, TRANSITIVE
 from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
-from manyheads.corpora.verbs import INTRANSITIVE, OWNERLESS, TRANSITIVE
 
 # "What is Anna playing?" and "What did she watch?" have several Chinese translations.
 _ASKABLE = tuple(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from manyheads.corpora import lexicon
 from manyheads.corpora.lexemes import Verb
+from manyheads.corpora.lexicon import HOPED_FOR, INTRANSITIVE, REASONS, THINKING, TRANSITIVE
 from manyheads.corpora.question_sampler import QuestionSampler
 from manyheads.corpora.syntax_tree import Clause, Nominal, Tree
-from manyheads.corpora.verbs import HOPED_FOR, INTRANSITIVE, REASONS, THINKING, TRANSITIVE
 from manyheads.corpora.word_tables import ALL_ADJECTIVES
 
 _OPPOSITES = (

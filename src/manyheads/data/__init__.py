@@ -4,12 +4,11 @@ Ids are memory-mapped, so a corpus may be larger than memory. Batches contain ex
 budget, and their order is a pure function of (seed, epoch).
 """
 
-from manyheads.data.batches import PairBatch, choose_examples, make_batch, pad, plan_batches
+from manyheads.data.batches import PairBatch, Windows, choose_examples, cut_windows, make_batch, pack, pad, plan_batches
 from manyheads.data.cleaning import Cleaner, CleanSettings, clean
 from manyheads.data.encoded import Encoded
 from manyheads.data.ragged import Ragged, RaggedWriter
 from manyheads.data.texts import Texts
-from manyheads.data.windows import Windows, cut_windows, pack
 
 __all__ = [
     "CleanSettings",

@@ -12,8 +12,7 @@ from manyheads.decode.constraints import Automaton, PhraseConstraint
 from manyheads.decode.copying import copying_beam, n_extra, n_missing
 from manyheads.decode.engines import ENGINES, Engine, EngineSelector
 from manyheads.decode.generate import generate, search
-from manyheads.decode.hypotheses import Hypothesis
-from manyheads.decode.repetition import NO_REPEAT_NGRAM, is_looping
+from manyheads.decode.hypotheses import NO_REPEAT_NGRAM, Hypothesis, is_looping
 from manyheads.decode.sampling import StoppingCriterion
 from manyheads.decode.settings import DEFAULT_LENGTH_PENALTY, DecodeSettings, SpecialTokens
 from manyheads.decode.shortlist import Shortlist

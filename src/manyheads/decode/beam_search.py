@@ -7,8 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from manyheads.decode.constraints import Constraint
-from manyheads.decode.hypotheses import Hypothesis, best_first, length_penalty, make_hypothesis
-from manyheads.decode.repetition import forbid_repeats
+from manyheads.decode.hypotheses import Hypothesis, best_first, forbid_repeats, length_penalty, make_hypothesis
 from manyheads.decode.sampling import StoppingCriterion, find_stopped
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper

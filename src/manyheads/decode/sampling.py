@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from manyheads.decode.hypotheses import Hypothesis, best_first, make_hypothesis
-from manyheads.decode.repetition import forbid_repeats
+from manyheads.decode.hypotheses import Hypothesis, best_first, forbid_repeats, make_hypothesis
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper
 

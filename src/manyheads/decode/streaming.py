@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import torch
 
-from manyheads.decode.repetition import forbid_repeats
+from manyheads.decode.hypotheses import forbid_repeats
 from manyheads.decode.sampling import random_streams, sample_ids
 from manyheads.decode.settings import DecodeSettings
 from manyheads.decode.steppers import Stepper, stepper_for

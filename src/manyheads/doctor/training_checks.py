@@ -19,7 +19,7 @@ from manyheads.storage import verify_manifest
 from manyheads.tasks import DEFAULT_KIND, TASKS
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, describe_sizes, share
 from manyheads.training import TrainSettings
-from manyheads.training.schedule import LONG_WARMUP, warmup_share
+from manyheads.training.settings import LONG_WARMUP, warmup_share
 
 _WINDOW = 20  # steps per mean loss
 _SPIKE = 1.0  # nats

@@ -21,8 +21,7 @@ from manyheads.model.feed_forward import make_feed_forward
 from manyheads.model.norms import NORMS
 from manyheads.model.positions import RotaryPositions, SinusoidalPositions
 from manyheads.model.size import parameters_by_part
-from manyheads.training.schedule import learning_rate
-from manyheads.training.settings import TrainSettings
+from manyheads.training.settings import TrainSettings, learning_rate
 
 _COMPUTED = re.compile(r"\{\{computed (\S+) (\S+)\}\}")
 _MEBIBYTE, _GIBIBYTE = 2.0**20, 2.0**30

@@ -7,12 +7,12 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from manyheads.lab.card import Card, FollowUp, WrongAnswer
 from manyheads.lab.card_computations import fill_computed
 from manyheads.lab.cards import CARDS
 from manyheads.lab.effect_plots import draw_plot
 from manyheads.lab.figures import fill
 from manyheads.lab.lab_answers import Answered, shipped_answers
+from manyheads.lab.lab_files import Card, FollowUp, WrongAnswer
 from manyheads.lab.lab_texts import LabText, Shown, changed
 from manyheads.lab.question_page import render
 from manyheads.language import Language

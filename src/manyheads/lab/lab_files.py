@@ -12,7 +12,7 @@ that of a source its finding. Values of `setup`, `changes` and `full` are those 
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +21,6 @@ from typing import Any, get_args
 from manyheads.bounded_files import BoundsError, parse_toml, read_bounded
 from manyheads.errors import LabError
 from manyheads.lab import lab_tasks
-from manyheads.lab.card import Card, FollowUp, WrongAnswer
 from manyheads.lab.lab_texts import LabText
 from manyheads.lab.question import (
     COMMON_MEASURES,
@@ -50,6 +49,41 @@ _FIGURE = re.compile(r"\{\{.*?\}\}")
 _TRIALS = "manyheads.lab.trials"
 _SETUP = [field.name for field in fields(Setup)]
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WrongAnswer:
+    """An answer that circulates, and the number that refutes it; both may quote figures."""
+
+    claim: LabText
+    refutation: LabText
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """What an interviewer asks next, with a one-sentence answer."""
+
+    question: LabText
+    answer: LabText
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One interview question. Texts may quote figures as {{…}}: of stored results, see `figures`, or computed ones.
+
+    For {{computed GROUP NAME}} see `card_computations`.
+    """
+
+    id: str
+    question: LabText
+    answer: LabText  # two to four sentences
+    formula: str = ""  # plain text with Unicode, such as softmax(QKᵀ/√d_k)V
+    # Evidence: a plot of an experiment, as (question id, number of its plot), or lines of a computation.
+    plot: tuple[str, int] | None = None
+    computation: tuple[LabText, ...] = ()
+    command: str = ""  # what to run to see it
+    wrong_answers: tuple[WrongAnswer, ...] = ()
+    follow_ups: tuple[FollowUp, ...] = ()
 
 
 def read_question(path: Path) -> Question:

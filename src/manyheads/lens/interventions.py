@@ -1,4 +1,4 @@
-"""Interventions on one text: the answer without some heads, and how much of it depends on each head.
+"""Interventions on one text: its answer, the answer without some heads, and how much of it depends on each head.
 
 All functions set gates on the model for as long as they run, and a model has one set of gates: callers that share a
 model between threads hold a lock. When a function returns or raises, the gates are as they were before.
@@ -12,15 +12,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from manyheads.decode import DecodeSettings
-from manyheads.errors import LensError
+from manyheads.decode import DecodeSettings, is_looping
+from manyheads.errors import DataError, LensError
 from manyheads.lens.aligner import Aligner
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
-from manyheads.lens.traces.answered_text import write_answer
-from manyheads.messages import _
+from manyheads.messages import Message, _
 from manyheads.model import Transformer, gated
-from manyheads.tasks import ModelInput, Task
+from manyheads.tasks import GenerativeTask, ModelInput, Task
 from manyheads.tasks.lens_output import LensOutput, WriterProbe
+from manyheads.text.markup.copyable_spans import copyable_spans
 
 _BATCH_POSITIONS = 2048  # of all copies of a text in one forward pass
 
@@ -157,3 +157,42 @@ def _row_gates(model: Transformer, n_at_once: int) -> Iterator[tuple[dict[str, T
         for row, head in enumerate(part):
             gates[head.attention][row, head.number] = 0.0
         yield gates, len(part)
+
+
+@dataclass(frozen=True)
+class AnsweredInput:
+    """What a model reads and writes for one text, and notes about how this differs from the text as it was given."""
+
+    model_input: ModelInput
+    notes: tuple[Message, ...] = ()
+
+
+def answer_text(task: Task, text: str, decode: DecodeSettings, answer: str | None = None) -> AnsweredInput:
+    """Return the input of a text with this answer, or with the answer of `predict`.
+
+    The text is normalized as `predict` does it. A text that `predict` would divide is one input. A model without a
+    decoder takes no answer. Raises `DataError` for a text that is empty or too long.
+    """
+    text, notes = task.text_to_read(text)
+    if answer is not None or not isinstance(task, GenerativeTask):
+        return AnsweredInput(task.model_input(text, answer), notes)
+    return AnsweredInput(write_answer(task, text, decode), notes)
+
+
+def write_answer(task: Task, text: str, decode: DecodeSettings) -> ModelInput:
+    """Return the input of a text with the model's own answer, under the gates of the moment."""
+    model_input = task.model_input(text)
+    if not isinstance(task, GenerativeTask):
+        return model_input
+    best, written = task.generate_one(model_input, decode)
+    source = [token.id for token in model_input.source]
+    if not source or not (is_looping(best.ids, source) or copyable_spans(text)):
+        return written
+    # `predict` searches again after a loop, and for spans that are to be copied.
+    (expected,) = task.predict([text], decode)
+    if expected.answer == written.answer or getattr(expected, "parts", ()):
+        return written
+    try:
+        return task.model_input(text, expected.answer)
+    except DataError:  # its tokens may be others, and more, than those that were written
+        return written

@@ -4,7 +4,6 @@ BLEU, chrF and TER are computed by sacreBLEU. All intervals come from `bootstrap
 errors.
 """
 
-from manyheads.metrics.auroc import auroc
 from manyheads.metrics.bootstrap import confidence_interval, resample_matrix, resamples
 from manyheads.metrics.card_sections import (
     NO_LABEL,
@@ -31,6 +30,7 @@ from manyheads.metrics.corpus_scores import (
     chrf,
     looks_tokenized,
     quick_score,
+    rouge,
     sentence_chrf,
     ter,
     ter_applies,
@@ -46,7 +46,6 @@ from manyheads.metrics.display_names import (
 )
 from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
 from manyheads.metrics.language_scorecard import LanguageCard, MaskedCard, language_card, masked_card
-from manyheads.metrics.rouge import rouge
 from manyheads.metrics.score import Score, Use, format_score, lower_is_better, score_notes
 from manyheads.metrics.significance import Difference, compare
 from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
@@ -60,12 +59,21 @@ from manyheads.metrics.tallies import (
     rate_tally,
     share_tally,
 )
-from manyheads.metrics.thresholds import Decisions, ThresholdChoice, choose_threshold, label_decisions, span_decisions
-from manyheads.metrics.translation_errors import copies, length_ratio, repetitions
+from manyheads.metrics.thresholds import (
+    Decisions,
+    ThresholdChoice,
+    auroc,
+    choose_threshold,
+    label_decisions,
+    span_decisions,
+)
 from manyheads.metrics.translation_scorecard import (
     Answers,
     TranslationCard,
     TranslationExample,
+    copies,
+    length_ratio,
+    repetitions,
     translation_card,
     translation_scores,
 )

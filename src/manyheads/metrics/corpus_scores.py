@@ -1,8 +1,11 @@
-"""BLEU, chrF and TER of a corpus, computed by sacreBLEU, with confidence intervals and signatures."""
+"""BLEU, chrF and TER of a corpus, computed by sacreBLEU, and ROUGE of summaries, with confidence intervals and signatures."""
 
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
-from manyheads.metrics.bootstrap import N_RESAMPLES, Sums, dense_sums, outer_interval
+from manyheads.metrics.bootstrap import N_RESAMPLES, Count, Sums, dense_sums, outer_interval, percentage, sum_resamples
 from manyheads.metrics.score import Score
 
 _LENGTH_UNITS = 1 << 20  # of a token
@@ -25,6 +28,21 @@ _TER_BY_CHARACTER = {"zh", "ja"}
 _NO_TER = {"th", "lo", "km", "my"}  # sacreBLEU's TER does not split them: a whole sentence would be one word
 
 Stats = NDArray[np.int64]  # [sentences, columns]: what a metric sums over a corpus before it computes its score
+
+_NAMES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
+# Scripts written without spaces, in which every character is a word: Thai and Lao, Burmese, Khmer, kana, Chinese.
+_UNSPACED = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x3040, 0x30FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x323AF),
+)
+_SEPARATORS = "PSZC"  # Unicode categories: punctuation, symbols, spaces, control characters
+_SIGNATURE = "f1:mean of texts|case:lc|tok:words, or characters where there are no spaces|stem:no"
 
 
 def bleu(
@@ -139,3 +157,64 @@ def _language_code(language: str, references: Sequence[str]) -> str:
 def _is_mostly_chinese(texts: Sequence[str]) -> bool:
     letters = [character for text in texts[:100] for character in text if character.isalpha()]
     return sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) / 2
+
+
+def rouge(hypotheses: Sequence[str], references: Sequence[str], *, n_resamples: int = N_RESAMPLES) -> list[Score]:
+    """Return ROUGE-1, ROUGE-2 and ROUGE-L: the mean F1 of the texts in percent, lowercased, without stemming.
+
+    English text is split as in Google's rouge_score. In scripts without spaces each character is a word.
+    """
+    counts: list[Count] = []
+    for text, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
+        values = text_rouge(rouge_words(hypothesis.lower()), rouge_words(reference.lower()))
+        counts += [(text, column, value) for column, value in enumerate((*values, 1.0))]
+    sums = sum_resamples(counts, len(hypotheses), len(_NAMES) + 1, _extremes, n_resamples)
+    return [sums.score(name, partial(_mean, column=column), _SIGNATURE) for column, name in enumerate(_NAMES)]
+
+
+def text_rouge(hypothesis: Sequence[str], reference: Sequence[str]) -> tuple[float, float, float]:
+    """Return the F1 of ROUGE-1, ROUGE-2 and ROUGE-L of one text, from 0 to 1."""
+    shared = _longest_common_subsequence(hypothesis, reference)
+    return (
+        _ngram_f1(hypothesis, reference, 1),
+        _ngram_f1(hypothesis, reference, 2),
+        2 * shared / max(1, len(hypothesis) + len(reference)),
+    )
+
+
+def _ngram_f1(hypothesis: Sequence[str], reference: Sequence[str], n: int) -> float:
+    ours, theirs = (Counter(zip(*(words[i:] for i in range(n)), strict=False)) for words in (hypothesis, reference))
+    return 2 * (ours & theirs).total() / max(1, ours.total() + theirs.total())
+
+
+def _longest_common_subsequence(first: Sequence[str], second: Sequence[str]) -> int:
+    """Return the length of the longest common subsequence (bit-parallel: Hyyrö, 2004)."""
+    positions: dict[str, int] = {}
+    for index, word in enumerate(first):
+        positions[word] = positions.get(word, 0) | 1 << index
+    everything = (1 << len(first)) - 1
+    row = everything  # a 0 bit is a position where the length grows
+    for word in second:
+        matches = row & positions.get(word, 0)
+        row = ((row + matches) | (row - matches)) & everything
+    return len(first) - row.bit_count()
+
+
+def rouge_words(text: str) -> list[str]:
+    """Return the words of a text without punctuation; single characters in scripts without spaces."""
+    return "".join(chain.from_iterable(map(_separate, text))).split()
+
+
+def _separate(character: str) -> str:
+    if unicodedata.category(character)[0] in _SEPARATORS:
+        return " "
+    code = ord(character)
+    return f" {character} " if any(first <= code <= last for first, last in _UNSPACED) else character
+
+
+def _extremes(mean: Sums) -> tuple[Sums, Sums]:
+    return np.append(np.zeros(len(_NAMES)), 1.0), np.ones(len(_NAMES) + 1)
+
+
+def _mean(sums: Sums, column: int) -> Sums:
+    return percentage(sums[..., column], sums[..., len(_NAMES)])

@@ -1,4 +1,4 @@
-"""The threshold of probability above which the answers of a classifier or a tagger have a wanted precision."""
+"""The threshold above which answers of a classifier or a tagger have a wanted precision; AUROC of a score."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manyheads.messages import Message, PluralMessage
+from manyheads.metrics.bootstrap import N_RESAMPLES, outer_interval, weightings
 from manyheads.metrics.score import Score
 from manyheads.metrics.tallies import share_tally
 
@@ -20,6 +21,8 @@ _FEW_ANSWERS = 30
 _FEW_ERRORS = 5  # with fewer expected errors among the answers, the precision is not well known
 
 TEXTS, SPANS = Message("texts answered"), Message("spans kept")
+
+_MAX_TEXTS = 500  # of each kind: more would make the interval hardly narrower and much slower
 
 
 @dataclass(frozen=True)
@@ -190,3 +193,31 @@ def _precision(decisions: Decisions, threshold: float) -> Score:
     n_kept = np.bincount(rows, minlength=len(texts))
     n_correct = np.bincount(rows, weights=decisions.are_correct[is_kept], minlength=len(texts))
     return share_tally("precision", n_correct.tolist(), n_kept.tolist()).score()
+
+
+def auroc(
+    name: str, inside: Sequence[float], outside: Sequence[float], *details: str, n_resamples: int = N_RESAMPLES
+) -> Score:
+    """Return the probability in percent that a text out of scope scores higher than one in scope, with its interval.
+
+    50 is chance. Like other scores, the interval counts one more text of each kind, ranked as badly or as well as
+    possible.
+    """
+    chosen = [np.asarray(_spread(values), np.float64) for values in (inside, outside)]
+    wins = (np.sign(chosen[1][None, :] - chosen[0][:, None]) + 1) / 2  # a tie counts half
+    value = 100 * float(wins.mean())
+    weights = [np.stack(list(weightings(len(values), n_resamples))) for values in chosen]
+    weights[1] = weights[1][::-1]  # the two kinds are drawn independently
+    resampled = []
+    for added in (0.0, 1.0):
+        padded = np.pad(wins, (0, 1), constant_values=added)
+        total = weights[0].sum(1) * weights[1].sum(1)
+        resampled.append(100 * np.minimum(((weights[0] @ padded) * weights[1]).sum(1) / total, 1.0))
+    low, high = outer_interval(value, resampled)
+    signature = "|".join([f"in:{len(chosen[0])}|out:{len(chosen[1])}|resamples:{n_resamples}", *details])
+    return Score(name, value, low, high, signature, len(chosen[0]) + len(chosen[1]))
+
+
+def _spread(values: Sequence[float]) -> Sequence[float]:
+    """Return at most `_MAX_TEXTS` values, evenly spread over all."""
+    return values[:: -(-len(values) // _MAX_TEXTS)] if len(values) > _MAX_TEXTS else values

@@ -7,8 +7,7 @@ the code that iterates over its events does. This package imports `data`, `model
 from manyheads.training.checkpoints import Checkpoints
 from manyheads.training.loop import Batch, Step, Trainer, TrainingTask
 from manyheads.training.process_group import ProcessGroup
-from manyheads.training.schedule import learning_rate, peak_learning_rate
-from manyheads.training.settings import TrainSettings
+from manyheads.training.settings import TrainSettings, learning_rate, peak_learning_rate
 from manyheads.training.trainer_state import EMA
 
 __all__ = [

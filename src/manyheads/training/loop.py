@@ -18,10 +18,8 @@ from manyheads.messages import _
 from manyheads.model.weights import weights_of
 from manyheads.training.gradients import Gradients
 from manyheads.training.micro_batches import split_plan
-from manyheads.training.precision import uses_bfloat16
 from manyheads.training.process_group import ProcessGroup
-from manyheads.training.schedule import learning_rate
-from manyheads.training.settings import TrainSettings
+from manyheads.training.settings import TrainSettings, learning_rate, uses_bfloat16
 from manyheads.training.sharding import clip_gradients, layers_of
 from manyheads.training.trainer_state import EMA, TrainerState, make_optimizer
 

@@ -1,9 +1,14 @@
-"""`TrainSettings`: how to train."""
+"""`TrainSettings`: how to train; the learning rate schedule, and whether to use bfloat16."""
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import torch
+
 from manyheads.settings import Count, Range, raise_faults, type_faults
+
+LONG_WARMUP = 0.5  # of the run; a longer warmup is most likely meant for a longer run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,3 +46,36 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         raise_faults(type_faults(self, "train."))
+
+
+def learning_rate(step: int, settings: TrainSettings, width: int) -> float:
+    """The learning rate of a step, counted from 1: linear warmup to the peak, then decay.
+
+    With the default peak, "inverse-sqrt" is the schedule of the paper, W^-½ · min(step^-½, step · warmup^-1.5).
+    "cosine" decays to 0 at the last step.
+    """
+    peak = peak_learning_rate(settings, width)
+    if step < settings.warmup:
+        return peak * step / settings.warmup
+    if settings.schedule == "inverse-sqrt":
+        return peak * math.sqrt(settings.warmup / step)
+    progress = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
+    return peak * 0.5 * (1.0 + math.cos(math.pi * min(1.0, progress)))
+
+
+def warmup_share(settings: TrainSettings) -> float:
+    """The part of the run that warmup takes; above 1 the peak learning rate is never reached."""
+    return settings.warmup / settings.steps
+
+
+def peak_learning_rate(settings: TrainSettings, width: int) -> float:
+    """The learning rate at the end of warmup: (width · warmup)^-½ unless the settings give one."""
+    return (width * settings.warmup) ** -0.5 if settings.learning_rate is None else settings.learning_rate
+
+
+def uses_bfloat16(precision: str, device: torch.device) -> bool:
+    """Whether a model trains in bfloat16 on this device, given the recipe's `train.precision`."""
+    if precision != "auto":
+        return precision == "bfloat16"
+    # A GPU before Ampere only emulates bfloat16, which is slower than float32.
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)

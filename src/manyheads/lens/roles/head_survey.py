@@ -16,8 +16,16 @@ from manyheads.lens.heads import Head, find_heads
 from manyheads.lens.importance import GradientImportance, ablate, gradient_importance
 from manyheads.lens.roles.head_counts import collect_counts
 from manyheads.lens.roles.head_examples import HeadExample, HeadStrengths, measure_strengths, stratified_examples
-from manyheads.lens.roles.role_assignment import SEEDS, HeadReport, RoleCard, assign_roles, random_control
-from manyheads.lens.roles.role_evidence import role_evidence, role_score
+from manyheads.lens.roles.role_assignment import (
+    MIN_CASES,
+    SEEDS,
+    HeadReport,
+    RoleCard,
+    as_displayed,
+    assign_roles,
+    random_control,
+    rule_of,
+)
 from manyheads.lens.roles.role_names import role_color, role_message, statistic_name
 from manyheads.lens.roles.similarity import Similarity, compare_heads
 from manyheads.lens.scored_rows import open_sample, valid_rows
@@ -39,6 +47,8 @@ _STOPPED = Message("The computation was stopped.")
 _UNREADABLE = Message(
     "The validation data of this bundle cannot be read. Give rows like those: manyheads lens BUNDLE --valid FILE."
 )
+
+_N_NEAR_MISSES = 4
 
 
 @dataclass(frozen=True)
@@ -275,3 +285,36 @@ class _Stages:
 
 class _StoppedError(Exception):
     """The caller does not want the survey any more."""
+
+
+def role_evidence(card: RoleCard) -> list[dict[str, Any]]:
+    """Return the statistics of the head's roles, then its nearest misses, as JSON objects."""
+    decisive = [role.statistic for role in card.roles]
+    margins = {name: margin for name, margin in _margins(card).items() if name not in decisive}
+    nearest = sorted(margins, key=lambda name: -margins[name])[:_N_NEAR_MISSES]
+    return [
+        {
+            "id": name,
+            "names": statistic_name(name).by_language(),
+            **asdict(as_displayed(name, card.statistics[name])[1]),
+        }
+        for name in [*decisive, *nearest]
+    ]
+
+
+def role_score(card: RoleCard) -> float:
+    """Return the largest excess of a role; of a head without a role, how much it lacks for one."""
+    if card.roles:
+        return max(role.excess for role in card.roles)
+    return min(0.0, max(_margins(card).values(), default=0.0))
+
+
+def _margins(card: RoleCard) -> dict[str, float]:
+    """Return how far the lower end of each statistic's interval is above what its role needs."""
+    margins = {}
+    for name, statistic in card.statistics.items():
+        rule = rule_of(name)
+        if rule is not None and statistic.n >= MIN_CASES:
+            needed = rule.threshold if rule.margin is None else max(rule.threshold, statistic.baseline + rule.margin)
+            margins[name] = statistic.low - needed
+    return margins

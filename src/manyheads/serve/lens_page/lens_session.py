@@ -17,10 +17,9 @@ from typing import Any
 from manyheads.errors import DataError, LensError
 from manyheads.language import Language
 from manyheads.lens.heads import Head, find_heads
-from manyheads.lens.interventions import ablate_text, contrast_heads, text_importance
+from manyheads.lens.interventions import ablate_text, answer_text, contrast_heads, text_importance
 from manyheads.lens.pictures.head_pictures import MASS, View, draw_head, draw_overview
 from manyheads.lens.pictures.sheet import Format
-from manyheads.lens.traces.answered_text import answer_text
 from manyheads.lens.traces.display_units import Side, Sides, UnitName, sides_of
 from manyheads.lens.traces.head_maps import AttentionMaps, HeadMaps, head_maps
 from manyheads.lens.traces.unit_maps import MapKind

@@ -21,9 +21,7 @@ from manyheads.answer.request import AnswerOptions, AnswerRequest
 from manyheads.messages import _
 from manyheads.serve.service.bundle_description import BundleDescription
 from manyheads.serve.service.error_shapes import LibreTranslateError, ShapedRoute, error_responses
-from manyheads.serve.service.language_detection import Detection, LanguageDetector
-from manyheads.serve.service.language_names import language_name
-from manyheads.serve.service.language_pairs import LanguagePairs
+from manyheads.serve.service.language_pairs import Detection, LanguageDetector, LanguagePairs, language_name
 from manyheads.serve.service.problems import ProblemError
 from manyheads.serve.service.request_bodies import FORM, JSON, MULTIPART, body_schema, read_body
 from manyheads.serve.service.service import Service

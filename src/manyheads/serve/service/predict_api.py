@@ -12,11 +12,11 @@ from starlette.responses import JSONResponse, Response
 
 from manyheads.answer.request import AnswerOptions, AnswerRequest
 from manyheads.messages import _
-from manyheads.serve.service.body_route import BodyRoute
 from manyheads.serve.service.bundle_description import BundleDescription
 from manyheads.serve.service.error_shapes import problem_responses
 from manyheads.serve.service.event_stream import event_response
 from manyheads.serve.service.problems import ProblemError
+from manyheads.serve.service.request_bodies import BodyRoute
 from manyheads.serve.service.service import Service
 
 _MAX_TERMS = 1000  # of a glossary

@@ -1,4 +1,4 @@
-"""`make_service_app`: the HTTP service, a FastAPI application behind `RequestGuard`."""
+"""`make_service_app`: the HTTP service with its playground, a FastAPI application behind `RequestGuard`."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from manyheads.messages import Message, _
@@ -23,7 +23,26 @@ from manyheads.serve.service.predict_api import predict_router
 from manyheads.serve.service.problems import ProblemError, problem
 from manyheads.serve.service.request_guard import RequestGuard
 from manyheads.serve.service.service import Service
-from manyheads.serve.service.service_pages import page_router
+from manyheads.serve.static_files import file_names, media_type, read_page, read_static
+
+
+def page_router(service: Service) -> APIRouter:
+    """Return the routes / and /static."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/")
+    async def playground() -> Response:
+        return HTMLResponse(read_page("playground"))
+
+    @router.get("/static/{folder}/{name}")
+    async def static_file(folder: str, name: str) -> Response:
+        path = f"{folder}/{name}"
+        if path not in file_names("playground", "shared"):
+            raise ProblemError(404, _("There is no file {name!r} here.", name=path[:80]))
+        return Response(read_static(path), media_type=media_type(path))
+
+    return router
+
 
 Router = Callable[[Service], APIRouter]
 ROUTERS: Sequence[Router] = (predict_router, libretranslate_router, completions_router, docs_router, page_router)

@@ -29,7 +29,7 @@ from typing import Any
 
 import torch
 
-from manyheads.answer.answer_json import answer_fields
+from manyheads.answer.answer import answer_fields
 from manyheads.answer.request import AnswerRequest
 from manyheads.errors import ManyheadsError
 from manyheads.language import Language, choose, using

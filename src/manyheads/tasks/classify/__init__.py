@@ -2,7 +2,6 @@
 
 from manyheads.tasks.classify.classification import Classification
 from manyheads.tasks.classify.classify_task import Classify
-from manyheads.tasks.classify.classify_training import Classifier
-from manyheads.tasks.classify.settings import ClassifySettings
+from manyheads.tasks.classify.classify_training import Classifier, ClassifySettings
 
 __all__ = ["Classification", "Classifier", "Classify", "ClassifySettings"]

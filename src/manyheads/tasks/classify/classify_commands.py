@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from manyheads.errors import DataError
 from manyheads.messages import Message, _
 from manyheads.model import ModelSettings
-from manyheads.tasks.classify.settings import ClassifySettings
+from manyheads.tasks.classify.classify_training import ClassifySettings
 from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import DataFiles
 from manyheads.tasks.findings import Finding, share, verdict_of

@@ -35,10 +35,9 @@ from manyheads.model import Transformer, evaluating
 from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.classify.classification import Classification, ClassifyProbe
 from manyheads.tasks.classify.classify_commands import QUICKSTART, ClassifyDoctor, ClassifyInit
-from manyheads.tasks.classify.classify_training import Classifier, ClassifyTrainingTask
+from manyheads.tasks.classify.classify_training import Classifier, ClassifySettings, ClassifyTrainingTask
 from manyheads.tasks.classify.ngram_svm import DECISION_SCALE, Mixture, NgramSVM, one_in
 from manyheads.tasks.classify.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
-from manyheads.tasks.classify.settings import ClassifySettings
 from manyheads.tasks.labels import MAX_LABELS, check_label_metadata, refuse_many_labels
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput

@@ -1,9 +1,9 @@
-"""The classifier module, and its training: batches of labeled texts and their loss."""
+"""The classifier: its settings, its module, and its training: batches of labeled texts and their loss."""
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import torch
@@ -13,16 +13,58 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from manyheads.data import choose_examples, plan_batches
+from manyheads.messages import _
 from manyheads.model import Transformer, symmetric_kl
 from manyheads.model.masks import count_positions
-from manyheads.tasks.classify.settings import ClassifySettings
-from manyheads.tasks.model_inputs import Pool, windows
-from manyheads.tasks.task import TrainingData
+from manyheads.settings import Range, Rate, raise_faults, type_faults
+from manyheads.tasks.model_inputs import Pool, Pooling, windows
+from manyheads.tasks.task import TaskSettings, TrainingData
 from manyheads.text.suggestions import shortened
 from manyheads.text.tokens.tokenizer import PAD
 
 if TYPE_CHECKING:
     from manyheads.tasks.classify.classify_task import Classify
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifySettings(TaskSettings):
+    """How a text is pooled into one vector, and how its labels are trained and predicted."""
+
+    kind: Literal["classify"] = "classify"  # predict the label or labels of a text
+    multi_label: bool = False  # a text may have several labels, or none
+    separator: str = "|"  # between the labels of a row
+    pooling: Pooling = "mean-max"  # how token vectors become the vector of the text
+    head_dropout: Rate = 0.2  # dropout of the pooled vector
+    # Also fit a linear classifier of word and character n-grams. Its score is shown beside the model's, and the
+    # answer is a mixture of both, weighted on the validation rows.
+    baseline: bool = True
+    # Also pool a convolution over this many neighboring tokens, beside attention; 0: none.
+    convolution: Annotated[int, Range(0, 9)] = 0
+    class_weights: Literal["none", "balanced"] = "none"  # balanced: every label has the same total weight
+    smoothing: Rate = 0.1  # ε of label smoothing
+    # R-Drop's α: weight of the agreement of two passes with different dropout, such as 1; 0: one pass.
+    consistency: Annotated[float, Range(0)] = 0.0
+    threshold: Rate = 0.0  # minimum probability of a predicted label; 0: the likeliest, or ½ if multi_label
+
+    def __post_init__(self) -> None:
+        raise_faults(type_faults(self, "task.") or self._faults())
+
+    def _faults(self) -> list[str]:
+        if self.multi_label and not self.separator:
+            return [_('task.separator is empty: it separates the labels of a row. Use "|", for instance.')]
+        return []
+
+    @property
+    def loss_terms(self) -> dict[str, float]:
+        """What the loss contains beside the cross-entropy."""
+        terms = {"label smoothing": self.smoothing, "R-Drop": self.consistency}
+        return {name: weight for name, weight in terms.items() if weight}
+
+    def labels_of(self, field: str) -> tuple[str, ...]:
+        """The labels in a row's label field."""
+        if not self.multi_label:
+            return (field,)
+        return tuple(sorted({label.strip() for label in field.split(self.separator)} - {""}))
 
 
 class Classifier(nn.Module):

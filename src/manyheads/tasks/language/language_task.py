@@ -4,7 +4,7 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,17 @@ from manyheads.errors import DataError, RecipeError
 from manyheads.messages import Message, _
 from manyheads.metrics import GenerationSample, LanguageCard, Tally, language_card, rate_tally
 from manyheads.model import Tap, Transformer
+from manyheads.settings import Range, raise_faults, type_faults
 from manyheads.tasks.document_task import DocumentTask, refuse_sampling
 from manyheads.tasks.language.generation import Generation, TextGenerator
 from manyheads.tasks.language.language_commands import QUICKSTART, LanguageDoctor, LanguageInit
 from manyheads.tasks.language.language_training import LanguageTrainingTask
 from manyheads.tasks.language.perplexity import sliding_windows, token_nll, window_nll
-from manyheads.tasks.language.settings import LanguageSettings
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput, WriterProbe
 from manyheads.tasks.model_inputs import ModelInput
 from manyheads.tasks.proposal import Quickstart
-from manyheads.tasks.task import AnswerForm, GenerativeTask, Progress, TrainingData, ValidationResult
+from manyheads.tasks.task import AnswerForm, GenerativeTask, Progress, TaskSettings, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.readers import Row
@@ -33,6 +33,20 @@ from manyheads.text.tokens.tokenizer import EOS, Tokenizer
 from manyheads.text.tokens.words import is_chinese_or_kana, split_text
 
 _OPENING = 5  # words; twice as many characters of Chinese or Japanese text
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageSettings(TaskSettings):
+    """What a document is, and how text is scored; the context is model.max_length."""
+
+    kind: Literal["language"] = "language"  # continue a text, token by token
+    # What a document of plain text is; a row of a table is always one document.
+    documents: Literal["file", "paragraph", "line"] = "file"
+    # Tokens by which the scoring window moves; by default half the context.
+    stride: Annotated[int, Range(1, 1_000_000, hint="Leave it out for half the context.")] | None = None
+
+    def __post_init__(self) -> None:
+        raise_faults(type_faults(self, "task."))
 
 
 def opening(task: Any, text: str) -> str:

@@ -36,8 +36,14 @@ from manyheads.tasks.document_task import (
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
 from manyheads.tasks.lens_output import LensOutput
 from manyheads.tasks.masked.masked_lens import MaskedProbe, with_mask
-from manyheads.tasks.masked.masked_training import FIRST_TOKEN, MASK, MASK_TEXT, MaskedTrainingTask, Masker
-from manyheads.tasks.masked.settings import MaskedSettings
+from manyheads.tasks.masked.masked_training import (
+    FIRST_TOKEN,
+    MASK,
+    MASK_TEXT,
+    MaskedSettings,
+    MaskedTrainingTask,
+    Masker,
+)
 from manyheads.tasks.model_inputs import ModelInput, batches_by_length, encoder_input, shift_spans
 from manyheads.tasks.proposal import (
     Choice,

@@ -1,8 +1,8 @@
-"""Training of masked: which tokens are masked, batches of masked texts, and their loss."""
+"""Settings and training of masked: which tokens are masked, batches of masked texts, and their loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import torch
@@ -12,14 +12,15 @@ from torch import Tensor
 
 from manyheads.data import Windows, pad, plan_batches
 from manyheads.model import projected_loss
+from manyheads.settings import Range, raise_faults, type_faults
 from manyheads.tasks.document_task import describe_windows, epoch_windows
-from manyheads.tasks.masked.settings import MaskedSettings
-from manyheads.tasks.task import TrainingData
+from manyheads.tasks.task import TaskSettings, TrainingData
 from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from manyheads.text.tokens.words import WordTable
 
 if TYPE_CHECKING:
     from manyheads.tasks.masked.masked_task import Masked
+
 
 # Text is never encoded as UNK, since bytes spell unknown characters: its embedding is free for the mask.
 MASK = UNK
@@ -27,6 +28,20 @@ MASK_TEXT = "[MASK]"  # a masked token in a text for `predict`
 FIRST_TOKEN = EOS + 1  # after the special tokens
 
 _MASKED, _REPLACED = 0.8, 0.1  # shares of the chosen tokens; the others stay unchanged (Devlin 2019)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedSettings(TaskSettings):
+    """Which tokens of a text are masked."""
+
+    kind: Literal["masked"] = "masked"  # predict masked tokens
+    # What a document of plain text is; a row of a table is always one document.
+    documents: Literal["file", "paragraph", "line"] = "file"
+    mask_probability: Annotated[float, Range(greater_than=0, at_most=0.4)] = 0.15  # share of the tokens that are masked
+    whole_words: bool = False  # mask all tokens of a word together
+
+    def __post_init__(self) -> None:
+        raise_faults(type_faults(self, "task."))
 
 
 @dataclass(frozen=True)

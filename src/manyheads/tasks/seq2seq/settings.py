@@ -9,7 +9,7 @@ from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.settings import Range, raise_faults, shown, type_faults
 from manyheads.tasks.task import TaskSettings
-from manyheads.text.terms.term_search import FoundTerm, find_terms
+from manyheads.text.terms.glossary import FoundTerm, find_terms
 from manyheads.text.tokens.words import is_blank
 
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*")

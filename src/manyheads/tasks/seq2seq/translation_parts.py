@@ -15,7 +15,7 @@ from manyheads.tasks.model_inputs import ModelInput
 from manyheads.tasks.seq2seq.settings import NO_OPTIONS, TextOptions
 from manyheads.text.markup.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
 from manyheads.text.markup.line_layout import LINE_BREAK, content_spans
-from manyheads.text.terms.term_search import FoundTerm, find_terms
+from manyheads.text.terms.glossary import FoundTerm, find_terms
 from manyheads.text.tokens.sentence_splitting import split_long, split_sentences
 from manyheads.text.tokens.text_profile import TextProfile
 from manyheads.text.tokens.tokenizer import Token, Tokenizer

@@ -34,8 +34,7 @@ from manyheads.tasks.proposal import (
     token_choices,
     training_choices,
 )
-from manyheads.tasks.tag.settings import TagSettings
-from manyheads.tasks.tag.tag_training import iob2_spans
+from manyheads.tasks.tag.tag_training import TagSettings, iob2_spans
 from manyheads.tasks.task_doctor import ENTITY_TYPE, INTENT, Sample, Source, TaskDoctor
 from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names, requested_column
 from manyheads.text.reading.formats import is_table

@@ -29,9 +29,8 @@ from manyheads.tasks.model_inputs import ModelInput, encoder_input, shift_spans
 from manyheads.tasks.proposal import Quickstart
 from manyheads.tasks.tag.crf import States
 from manyheads.tasks.tag.linear_tagger import LinearTagger
-from manyheads.tasks.tag.settings import TagSettings
 from manyheads.tasks.tag.tag_commands import QUICKSTART, TagDoctor, TagInit
-from manyheads.tasks.tag.tag_training import Mentions, Tagger, TagTrainingTask, WordBatch, iob2_spans
+from manyheads.tasks.tag.tag_training import Mentions, Tagger, TagSettings, TagTrainingTask, WordBatch, iob2_spans
 from manyheads.tasks.tag.tagging import (
     Entity,
     Scores,

@@ -9,8 +9,7 @@ from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.text.reading.files import OnBad, file_lines, line_name
 from manyheads.text.reading.row_spec import RowSpec
-from manyheads.text.reading.table_cells import NumberedCells, header_of, rows_of_cells
-from manyheads.text.reading.table_format import NumberedRow, TableFormat
+from manyheads.text.reading.table_format import NumberedCells, NumberedRow, TableFormat, header_of, rows_of_cells
 
 # In characters. Without a limit, an unclosed quote would read a large file into memory before it is detected.
 _LONGEST_FIELD = 1 << 24

@@ -7,8 +7,7 @@ from pathlib import Path
 from manyheads.messages import _
 from manyheads.text.reading.files import OnBad, file_lines
 from manyheads.text.reading.row_spec import RowSpec
-from manyheads.text.reading.table_cells import NumberedCells, header_of, rows_of_cells
-from manyheads.text.reading.table_format import NumberedRow, TableFormat
+from manyheads.text.reading.table_format import NumberedCells, NumberedRow, TableFormat, header_of, rows_of_cells
 
 
 class TsvFormat(TableFormat):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from manyheads import corpora
 from manyheads.decode import DecodeSettings, generate, is_looping, search, stream
-from manyheads.decode.repetition import forbid_repeats, loop_length
+from manyheads.decode.hypotheses import forbid_repeats, loop_length
 
 from decode.small import BOS, EOS, FORBIDDEN, SPECIAL, FixedStepper, random_model, random_sources
 

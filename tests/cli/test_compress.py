@@ -63,3 +63,19 @@ def test_unknown_engine_is_refused(manyheads: Run, bundle_folder: Path) -> None:
     done = manyheads("predict", bundle_folder, "--engine", "natve", stdin="The dog sleeps.\n")
     assert done.returncode == 1
     assert 'engine = "natve" is not an engine. Did you mean native?' in done.stderr
+
+
+@needs_compiler
+def test_shortlist_is_written_and_used(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+    few = ("--train-sample", 50, "--valid-sample", 10, "--words", 3, "--frequent", 5)
+    done = manyheads("shortlist", bundle_folder, *few, "--json")
+    assert done.returncode == 0, done.stderr
+    payload = json.loads(done.stdout)
+    assert Path(payload["bundle"]) == tmp_path / "bundle-shortlist"
+    assert payload["n_pairs"] == 50
+    assert payload["single"]["change"]["n_texts"] == payload["batch"]["change"]["n_texts"] == 10
+    assert 5 < payload["mean_tokens"] < payload["vocab_size"]
+    text = "The red cat sees Tom.\n"
+    whole = manyheads("predict", bundle_folder, stdin=text).stdout
+    listed = manyheads("predict", tmp_path / "bundle-shortlist", stdin=text).stdout
+    assert manyheads("predict", tmp_path / "bundle-shortlist", "--no-shortlist", stdin=text).stdout == whole != listed
