@@ -1,4 +1,4 @@
-"""BLEU, chrF and TER of a corpus, computed by sacreBLEU, and ROUGE of summaries, with confidence intervals and signatures."""
+"""BLEU, chrF and TER of a corpus, computed by sacreBLEU, and ROUGE, with confidence intervals and signatures."""
 
 import re
 import unicodedata

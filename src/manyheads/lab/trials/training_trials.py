@@ -1,4 +1,4 @@
-"""Trials that train a model and look at its scores: size, dropout, smoothing, embeddings, longer sequences, decoding."""
+"""Trials that train a model and look at its scores: size, dropout, smoothing, embeddings, length, decoding."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
