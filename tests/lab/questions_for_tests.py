@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from manyheads.lab.lab_texts import NO_TEXT, LabText
-from manyheads.lab.question import Answer, Arm, Comparison, Condition, Measure, Plot, Question
+from manyheads.lab.question import Answer, Arm, ArmComparison, Condition, Measure, Plot, Question
 from manyheads.lab.setup import Setup
 from manyheads.lab.trial import train_model
 
@@ -39,8 +39,8 @@ ARITHMETIC = Question(
     conditions=(Condition("one", _text("one")), Condition("two", _text("two"), {"extra.unused": 1})),
     measures=(Measure("value", _text("value"), "higher"),),
     comparisons=(
-        Comparison("high", "low", "value", "higher", _text("it is 1 more"), "one", is_key=True),
-        Comparison("also-low", "low", "value", "same", _text("they are identical"), "one", margin=0.01),
+        ArmComparison("high", "low", "value", "higher", _text("it is 1 more"), "one", is_key=True),
+        ArmComparison("also-low", "low", "value", "same", _text("they are identical"), "one", margin=0.01),
     ),
     answer=Answer(_text("Higher by {{diff arithmetic high low one value}}."), _text("No difference.")),
     plots=(Plot("value"), Plot("value", "lines")),
@@ -61,8 +61,8 @@ TRAINING = replace(
     ),
     conditions=(Condition("-", NO_TEXT),),
     comparisons=(
-        Comparison("other", "one", "value", "same", _text("the arms are identical"), margin=0.01),
-        Comparison("plain", "one", "value", "lower", _text("unscaled")),
+        ArmComparison("other", "one", "value", "same", _text("the arms are identical"), margin=0.01),
+        ArmComparison("plain", "one", "value", "lower", _text("unscaled")),
     ),
     answer=Answer(_text("Yes."), _text("No.")),
     learning_rates=(1e-3, 1e-2),

@@ -14,7 +14,7 @@ from manyheads.lab.card_page import filled_card, render_cards, typeset
 from manyheads.lab.cards import CARDS
 from manyheads.lab.effects import ALPHA, paired_difference
 from manyheads.lab.lab_answers import shipped_answers
-from manyheads.lab.lab_files import Card
+from manyheads.lab.lab_files import AnswerCard
 from manyheads.lab.lab_texts import LabText
 from manyheads.lab.questions import QUESTIONS
 
@@ -22,7 +22,7 @@ _FIGURE = re.compile(r"\{\{(.*?)\}\}")
 _YEAR = re.compile(r"\b(19|20)\d\d\b")
 
 
-def texts(card: Card) -> Iterator[LabText]:
+def texts(card: AnswerCard) -> Iterator[LabText]:
     """Every text of a card."""
     yield from (card.question, card.answer, *card.computation)
     for wrong in card.wrong_answers:
@@ -31,7 +31,7 @@ def texts(card: Card) -> Iterator[LabText]:
         yield from (follow_up.question, follow_up.answer)
 
 
-def used_questions(card: Card) -> set[str]:
+def used_questions(card: AnswerCard) -> set[str]:
     """The experiments whose results a card quotes or draws."""
     figures = (
         words.split() for text in texts(card) for part in text.by_language().values() for words in _FIGURE.findall(part)
@@ -50,7 +50,7 @@ def test_about_thirty_cards_with_ids_of_their_own():
 
 
 @each_card
-def test_a_card_is_complete(card: Card):
+def test_a_card_is_complete(card: AnswerCard):
     assert card.formula
     assert card.plot or card.computation
     assert card.command.startswith("manyheads ")
@@ -61,7 +61,7 @@ def test_a_card_is_complete(card: Card):
 
 
 @each_card
-def test_a_card_is_written_in_both_languages(card: Card):
+def test_a_card_is_written_in_both_languages(card: AnswerCard):
     for text in texts(card):
         english, chinese = text["en"], text["zh"]
         assert english.strip(), card.id
@@ -72,7 +72,7 @@ def test_a_card_is_written_in_both_languages(card: Card):
 
 
 @each_card
-def test_a_typed_percentage_or_score_names_its_source(card: Card):
+def test_a_typed_percentage_or_score_names_its_source(card: AnswerCard):
     for text in texts(card):
         for part in text.by_language().values():
             typed = _FIGURE.sub("", part)
@@ -83,7 +83,7 @@ def test_a_typed_percentage_or_score_names_its_source(card: Card):
 
 
 @each_card
-def test_the_command_of_a_card_can_be_run(card: Card):
+def test_the_command_of_a_card_can_be_run(card: AnswerCard):
     program, name, *arguments = shlex.split(card.command)
     assert program == "manyheads"
     assert commands.get_command(Context(commands), name) is not None
@@ -94,14 +94,14 @@ def test_the_command_of_a_card_can_be_run(card: Card):
 
 
 @each_card
-def test_computed_numbers_resolve(card: Card):
+def test_computed_numbers_resolve(card: AnswerCard):
     for text in texts(card):
         for part in fill_computed(text).by_language().values():
             assert "{{computed" not in part
 
 
 @each_card
-def test_figures_and_plots_resolve_against_the_shipped_results(card: Card):
+def test_figures_and_plots_resolve_against_the_shipped_results(card: AnswerCard):
     missing = used_questions(card) - set(shipped_answers())
     assert not missing, f"no shipped results of {missing}"
     for text in texts(filled_card(card, shipped_answers())):

@@ -7,7 +7,7 @@ from scipy import stats
 
 from manyheads.lab.effects import Effect, holm, mean_interval, paired_difference
 from manyheads.lab.lab_texts import NO_TEXT
-from manyheads.lab.question import Comparison
+from manyheads.lab.question import ArmComparison
 
 
 def test_interval_and_p_value_are_those_of_the_paired_t_test() -> None:
@@ -60,7 +60,7 @@ def test_the_interval_covers_the_true_mean_in_95_of_100_cases() -> None:
 def test_arms_are_the_same_if_the_interval_is_within_the_margin_on_both_sides(
     low: float, high: float, p: float, verdict: str, is_ratio: bool
 ) -> None:
-    comparison = Comparison("a", "b", "loss", "same", NO_TEXT, margin=1.0)
+    comparison = ArmComparison("a", "b", "loss", "same", NO_TEXT, margin=1.0)
     bounds = [2.0**limit for limit in (low, high)] if is_ratio else [low, high]  # a margin of 1 is a factor of 2
     effect = Effect(comparison, bounds[0], *bounds, p, p, 5, is_ratio, False)
     assert effect.verdict == verdict
@@ -68,7 +68,7 @@ def test_arms_are_the_same_if_the_interval_is_within_the_margin_on_both_sides(
 
 @pytest.mark.parametrize(("expect", "verdict"), [("higher", "as predicted"), ("lower", "contrary")])
 def test_a_clear_difference_is_compared_with_the_predicted_direction(expect: Any, verdict: str) -> None:
-    comparison = Comparison("a", "b", "loss", expect, NO_TEXT)
+    comparison = ArmComparison("a", "b", "loss", expect, NO_TEXT)
     effect = Effect(comparison, 2.0, 1.0, 3.0, 0.001, 0.01, 5, False, False)
     assert effect.verdict == verdict
     assert replace(effect, corrected_p=0.06).verdict == "not distinguishable"

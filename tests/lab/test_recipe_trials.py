@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.lab.lab_texts import LabText
-from manyheads.lab.question import Arm, Comparison, Measure
+from manyheads.lab.question import Arm, ArmComparison, Measure
 from manyheads.lab.recipe_trials import _arm_recipe, _comparisons, ask_on_recipe
 
 from lab.questions_for_tests import ARITHMETIC, TRAINING
@@ -65,8 +65,8 @@ def test_each_pair_of_arms_is_compared_once_by_the_score_and_losses_the_other_wa
     )
     pairs = [("a", "b", "loss", "lower"), ("a", "b", "accuracy", "lower"), ("c", "b", "accuracy", "higher")]
     pairs += [("c", "a", "loss", "same"), ("d", "a", "entropy", "higher")]
-    comparisons = [Comparison(arm, against, name, expect, TEXT, "one") for arm, against, name, expect in pairs]  # type: ignore[arg-type]
-    comparisons.append(Comparison("d", "d", "loss", "lower", TEXT, "one", against_condition="two"))
+    comparisons = [ArmComparison(arm, against, name, expect, TEXT, "one") for arm, against, name, expect in pairs]  # type: ignore[arg-type]
+    comparisons.append(ArmComparison("d", "d", "loss", "lower", TEXT, "one", against_condition="two"))
     found = _comparisons(replace(ARITHMETIC, measures=measures, comparisons=tuple(comparisons)))
     assert [(one.arm, one.against, one.expect) for one in found] == [
         ("a", "b", "higher"),

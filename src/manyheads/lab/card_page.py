@@ -12,7 +12,7 @@ from manyheads.lab.cards import CARDS
 from manyheads.lab.effect_plots import draw_plot
 from manyheads.lab.figures import fill
 from manyheads.lab.lab_answers import Answered, shipped_answers
-from manyheads.lab.lab_files import Card, FollowUp, WrongAnswer
+from manyheads.lab.lab_files import AnswerCard, FollowUp, WrongAnswer
 from manyheads.lab.lab_texts import LabText, Shown, changed
 from manyheads.lab.question_page import render
 from manyheads.language import Language
@@ -39,7 +39,7 @@ def render_cards(language: Language = "en", answers: Mapping[str, Answered] | No
     )
 
 
-def filled_card(card: Card, answers: Mapping[str, Answered]) -> Card:
+def filled_card(card: AnswerCard, answers: Mapping[str, Answered]) -> AnswerCard:
     """A card with its figures."""
     known = {name: (answered.question, answered.results) for name, answered in answers.items()}
 
@@ -68,7 +68,7 @@ _SUBSCRIPT = re.compile(r"(?<![A-Za-z_])([dnRθ])_(?:\(([^()]+)\)|(k|v|model|ff|
 _SUPERSCRIPT = re.compile(r"\^(?:\(([^()]+)\)|(\w))")
 
 
-def _view(card: Card, answers: Mapping[str, Answered]) -> dict[str, Any]:
+def _view(card: AnswerCard, answers: Mapping[str, Answered]) -> dict[str, Any]:
     """What the template shows: texts with figures as HTML, and the plot as SVG."""
     filled = filled_card(card, answers)
     plot = None

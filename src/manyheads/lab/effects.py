@@ -12,7 +12,7 @@ from typing import Literal
 
 from scipy.stats import t as student
 
-from manyheads.lab.question import Comparison, Measure, Question
+from manyheads.lab.question import ArmComparison, Measure, Question
 from manyheads.lab.result_store import Results
 
 ALPHA = 0.05
@@ -23,7 +23,7 @@ Verdict = Literal["as predicted", "contrary", "not distinguishable"]
 class Effect:
     """A comparison with its outcome; of a logarithmic measure, `mean`, `low` and `high` are ratios."""
 
-    comparison: Comparison
+    comparison: ArmComparison
     mean: float
     low: float
     high: float
@@ -64,7 +64,7 @@ def find_effects(question: Question, results: Results) -> list[Effect]:
     return [replace(effect, corrected_p=p) for effect, p in zip(effects, corrected, strict=True)]
 
 
-def _compare(comparison: Comparison, measure: Measure, results: Results) -> Effect | None:
+def _compare(comparison: ArmComparison, measure: Measure, results: Results) -> Effect | None:
     against_condition = comparison.against_condition or comparison.condition
     ours = results.values(comparison.arm, comparison.condition, comparison.measure)
     theirs = results.values(comparison.against, against_condition, comparison.measure)

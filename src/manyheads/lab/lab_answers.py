@@ -9,7 +9,7 @@ from manyheads.errors import LabError
 from manyheads.lab.effects import Effect, find_effects
 from manyheads.lab.figures import fill, format_difference
 from manyheads.lab.lab_texts import LabText, Shown, changed
-from manyheads.lab.question import Comparison, Question
+from manyheads.lab.question import ArmComparison, Question
 from manyheads.lab.questions import QUESTIONS
 from manyheads.lab.result_store import RESULTS, Results, definition_digest, read_results, shipped_results
 from manyheads.messages import Message, _
@@ -61,7 +61,7 @@ class Answered:
         """A text of this question with its figures."""
         return fill(text, {self.question.id: (self.question, self.results)})
 
-    def describe(self, comparison: Comparison) -> Message:
+    def describe(self, comparison: ArmComparison) -> Message:
         """What is compared: "not scaled v divided by √d_k (d_k = 512), accuracy"."""
         question = self.question
         arm, against = (question.arm(name).label for name in (comparison.arm, comparison.against))

@@ -28,10 +28,10 @@ from manyheads.lab.question import (
     ONLY,
     Answer,
     Arm,
+    ArmComparison,
     Better,
     Claim,
     ClaimVerdict,
-    Comparison,
     Condition,
     Expectation,
     Measure,
@@ -68,7 +68,7 @@ class FollowUp:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Card:
+class AnswerCard:
     """One interview question. Texts may quote figures as {{…}}: of stored results, see `figures`, or computed ones.
 
     For {{computed GROUP NAME}} see `card_computations`.
@@ -96,7 +96,7 @@ def read_question(path: Path) -> Question:
     condition_names = [condition.name for condition in conditions or NO_CONDITION]
     measure_names = [measure.name for measure in measures]
     comparisons = tuple(
-        Comparison(
+        ArmComparison(
             arm=part.choice("arm", arm_names),
             against=part.choice("against", arm_names),
             measure=part.choice("measure", measure_names),
@@ -154,7 +154,7 @@ def read_question(path: Path) -> Question:
     return question
 
 
-def read_cards(path: Path) -> tuple[int, tuple[Card, ...]]:
+def read_cards(path: Path) -> tuple[int, tuple[AnswerCard, ...]]:
     """Read and check the cards of one topic, and where the topic stands on the page."""
     table = _open(path)
     order = table.take("order", int)
@@ -178,9 +178,9 @@ def _measure(name: str, table: "_Table") -> Measure:
     )
 
 
-def _card(table: "_Table") -> Card:
+def _card(table: "_Table") -> AnswerCard:
     plot = table.table("plot", is_optional=True)
-    return Card(
+    return AnswerCard(
         id=table.take("id", str),
         question=table.table("question").text(),
         answer=table.table("answer").text(),

@@ -62,7 +62,7 @@ COMMON_MEASURES = {
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ArmComparison:
     """A paired comparison and its predicted direction: the measure of `arm`, compared with that of `against`.
 
     "same" is confirmed only if the whole interval of the difference lies within ± `margin`.
@@ -128,7 +128,7 @@ class Question:
     arms: tuple[Arm, ...]
     conditions: tuple[Condition, ...] = NO_CONDITION
     measures: tuple[Measure, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ArmComparison, ...]
     answer: Answer
     plots: tuple[Plot, ...]
     sources: tuple[Source, ...] = ()

@@ -17,7 +17,7 @@ import torch
 
 from manyheads.errors import LabError, RecipeError, TrainingError
 from manyheads.lab.lab_texts import in_each_language
-from manyheads.lab.question import NO_CONDITION, ONLY, Answer, Arm, Comparison, Measure, Plot, Question
+from manyheads.lab.question import NO_CONDITION, ONLY, Answer, Arm, ArmComparison, Measure, Plot, Question
 from manyheads.lab.sweep import RunTrial
 from manyheads.lab.trial import initialize_by_name
 from manyheads.messages import Message, _
@@ -101,9 +101,9 @@ def ask_on_recipe(question: Question, path: Path, folder: Path, *, is_full: bool
     )
 
 
-def _comparisons(question: Question) -> list[Comparison]:
+def _comparisons(question: Question) -> list[ArmComparison]:
     """The quality comparisons of a question, each pair of arms once, as comparisons of the validation score."""
-    found: dict[tuple[str, str], Comparison] = {}
+    found: dict[tuple[str, str], ArmComparison] = {}
     for asked in question.comparisons:
         better = question.measure(asked.measure).better
         if better is None or asked.against_condition is not None or (asked.arm, asked.against) in found:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from manyheads.lab.lab_files import Card, read_cards
+from manyheads.lab.lab_files import AnswerCard, read_cards
 
 _topics = sorted(map(read_cards, Path(__file__).parent.glob("*.toml")), key=lambda topic: topic[0])
-CARDS: tuple[Card, ...] = tuple(card for _, cards in _topics for card in cards)
+CARDS: tuple[AnswerCard, ...] = tuple(card for _, cards in _topics for card in cards)
