@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
+from manyheads.language import using
 from manyheads.tasks import Tag, TagSettings
 
 
@@ -28,6 +29,14 @@ def test_faults_are_repaired_and_reported_once(tmp_path: Path, monkeypatch: pyte
     assert message.startswith(f"{files[0]}: the tags of 7 of 16 sentences are not valid and were repaired")
     assert "lines 55 to 57: tag 2 of 3, I-LOC after O, is not valid in IOB2; lines 59 to 61" in message
     assert message.endswith("; and 2 more.")
+
+
+def test_faults_are_as_short_in_chinese(tmp_path: Path) -> None:
+    files = conll(tmp_path / "a.conll", GOOD, *["a/B-X b/O"] * 4)
+    with using("zh"), pytest.raises(DataError) as caught:
+        list(Tag.read(files, {}, TagSettings(scheme="IOB1")))
+    assert str(caught.value).count(str(tmp_path)) == 1
+    assert "请改正" not in str(caught.value)
 
 
 def test_mostly_faulty_tags_are_refused_with_all_faults(tmp_path: Path) -> None:

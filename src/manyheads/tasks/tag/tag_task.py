@@ -46,7 +46,7 @@ from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.files import OnBad
 from manyheads.text.reading.readers import Row
-from manyheads.text.reading.tag_schemes import Span, tags_to_spans
+from manyheads.text.reading.tag_schemes import Span, TagFaultError, tags_to_spans
 from manyheads.text.reading.tagged_readers import TAGGED_FILES, read_tagged
 from manyheads.text.tokens.tokenizer import Tokenizer
 from manyheads.text.tokens.words import SplitBy, choose_split_by, is_blank, split_text
@@ -69,7 +69,14 @@ class TagFaults:
         """Count a fault."""
         self.n_faults += 1
         if len(self.first) < _MAX_SHOWN:
-            self.first.append(str(error).removeprefix(f"{self.file}, ").partition(". ")[0])
+            self.first.append(self._described(error))
+
+    def _described(self, error: DataError) -> str:
+        """Return what is wrong, without the file and without advice, which the report has once."""
+        if not isinstance(error, TagFaultError):
+            return str(error)
+        where = str(error.where).removeprefix(self.file).lstrip(", ")
+        return _("{where}: {fault}", where=where, fault=error.fault)
 
     def reported(self, rows: Iterator[Row]) -> Iterator[Row]:
         """Yield the rows; log a warning after the last if there were faults, and raise if most rows had one."""

@@ -86,6 +86,14 @@ def detect_scheme(tag_sequences: Iterable[Sequence[str]]) -> AnyScheme:
     return "IOB1" if iob1 > iob2 else "IOB2"
 
 
+class TagFaultError(DataError):
+    """A tag that its scheme does not allow in its position: where it is, what is wrong, and what to do."""
+
+    def __init__(self, where: str | Message, fault: str, advice: str) -> None:
+        self.where, self.fault = where, fault
+        super().__init__(_("{where}: {fault}. {advice}", where=where, fault=fault, advice=advice))
+
+
 def tags_to_spans(
     tags: Sequence[str], scheme: AnyScheme, *, where: str | Message = "tags", on_bad: OnBad | None = None
 ) -> list[Span]:
@@ -99,8 +107,8 @@ def tags_to_spans(
     wrong = find_wrong_tag(tags, scheme, where)
     if wrong is not None:
         raise wrong
-    for fault in _faults(tags, scheme):
-        raise_or_report(DataError(_("{where}: {fault}", where=where, fault=fault)), on_bad)
+    for fault, advice in _faults(tags, scheme):
+        raise_or_report(TagFaultError(where, fault, advice), on_bad)
     return _lenient_spans(tags)
 
 
@@ -185,8 +193,8 @@ def _lenient_spans(tags: Sequence[str]) -> list[Span]:
     return spans
 
 
-def _faults(tags: Sequence[str], scheme: Scheme) -> Iterator[str]:
-    """Yield an error message for each tag that the scheme does not have or does not allow after the previous tag."""
+def _faults(tags: Sequence[str], scheme: Scheme) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with each tag that the scheme does not have or does not allow there, and advice."""
     for position, (previous, tag) in enumerate(pairwise(chain([OUTSIDE], tags)), start=1):
         if tag != OUTSIDE and tag.partition("-")[0] not in _ROLES[scheme]:
             reason = _(": {scheme} has no such letter", scheme=scheme)
@@ -194,21 +202,23 @@ def _faults(tags: Sequence[str], scheme: Scheme) -> Iterator[str]:
             reason = _(" in {scheme}", scheme=scheme)
         else:
             continue
-        yield _(
-            "tag {position} of {n_tags}, {tag} {after}, is not valid{reason}. Correct the tag, or set the scheme.",
+        fault = _(
+            "tag {position} of {n_tags}, {tag} {after}, is not valid{reason}",
             position=position,
             n_tags=len(tags),
             tag=shortened(tag),
             after=_("after {previous}", previous=shortened(previous)) if position > 1 else _("at the start"),
             reason=reason,
         )
+        yield fault, _("Correct the tag, or set the scheme.")
     if tags and scheme in ("BIOES", "BMES") and _parse_tag(tags[-1]).role in ("B", "I"):
-        yield _(
-            "tag {position} of {n_tags}, {tag}, starts a span that does not end. Correct the tag.",
+        fault = _(
+            "tag {position} of {n_tags}, {tag}, starts a span that does not end",
             position=len(tags),
             n_tags=len(tags),
             tag=shortened(tags[-1]),
         )
+        yield fault, _("Correct the tag.")
 
 
 def _may_follow(tag: _Tag, previous: _Tag, scheme: Scheme) -> bool:
