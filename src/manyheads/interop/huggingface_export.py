@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from manyheads.bundle import Bundle
 from manyheads.errors import BundleError
 from manyheads.interop.ctranslate2_export import attention_projections
-from manyheads.interop.tokenizer_json import tokenizer_files
+from manyheads.interop.tokenizer_json import Frame, tokenizer_files
 from manyheads.messages import _
 from manyheads.metrics import format_score
 from manyheads.model import ModelSettings, Transformer
@@ -195,7 +195,7 @@ def export_huggingface(bundle: Bundle, path: Path | str) -> None:
         raise BundleError(
             _("{name} cannot express this bundle: {differences}.", name=name, differences="; ".join(found))
         )
-    frame = "eos" if bundle.kind == "seq2seq" else "bos"
+    frame: Frame = "eos" if bundle.kind == "seq2seq" else "bos"
     settings = bundle.task.model.settings
     files: dict[str, Any] = tokenizer_files(
         bundle.task.tokenizer, frame=frame, max_length=settings.max_length, mask_text=bundle.task.mask_text
@@ -272,7 +272,7 @@ def _task_differences(bundle: Bundle) -> Iterator[str]:
 
 def _config(bundle: Bundle, family: Family) -> dict[str, Any]:
     settings, task = bundle.task.model.settings, bundle.task
-    sizes = {
+    sizes: dict[str, Any] = {
         "hidden_size": settings.width,
         "num_attention_heads": settings.n_heads,
         "intermediate_size": settings.feed_forward_width,
@@ -295,7 +295,7 @@ def _config(bundle: Bundle, family: Family) -> dict[str, Any]:
         for stack, n_layers in (("encoder", settings.n_encoder_layers), ("decoder", settings.n_decoder_layers)):
             sizes[f"{stack}_layers"], sizes[f"{stack}_attention_heads"] = n_layers, settings.n_heads
             sizes[f"{stack}_ffn_dim"] = settings.feed_forward_width
-    own: dict[str, Any] = {
+    by_family: dict[str, dict[str, Any]] = {
         "esm": {
             "position_embedding_type": "rotary",
             "emb_layer_norm_before": False,
@@ -316,7 +316,8 @@ def _config(bundle: Bundle, family: Family) -> dict[str, Any]:
             "head_dim": settings.heads.head_width,
             "rope_theta": 10_000.0,
         },
-    }.get(family.model_type, {})
+    }
+    own = by_family.get(family.model_type, {})
     labels = task.labels if isinstance(task, Classify) else task.states.names if isinstance(task, Tag) else ()
     if labels:
         own["id2label"] = {str(number): label for number, label in enumerate(labels)}
@@ -546,7 +547,7 @@ def model_card(bundle: Bundle, name: str) -> str:
     if bundle.kind in ("seq2seq", "language"):
         lines += [
             "",
-            "Greedy search generates the tokens of manyheads; the beam search of transformers is another one.",
+            "Greedy search generates the tokens of manyheads; beam search is another one.",
         ]
     if bundle.kind == "language":
         lines += ["", "A prompt should not end with a space: the space belongs to the next token."]

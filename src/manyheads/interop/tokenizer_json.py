@@ -2,7 +2,8 @@
 
 The files are written without the `tokenizers` library. A tokenizer of characters is BPE without merges. Texts differ
 from ours that contain the character ▁ itself, which SentencePiece stores as a space, or spell out a special token such
-as </s>. A unigram model may split a text otherwise where two splits have the same score.
+as </s>. A unigram model may split a text otherwise where two splits have the same score, or where the text spells out
+a byte, as <0x41>, in characters that the vocabulary lacks.
 """
 
 from collections.abc import Iterator, Mapping
