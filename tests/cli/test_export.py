@@ -39,12 +39,3 @@ def test_argos_package_is_written(manyheads: Run, bundle_folder: Path, tmp_path:
         metadata = json.loads(package.read(f"{folder}/metadata.json"))
         assert metadata["from_code"] and metadata["to_code"]
         assert {f"{folder}/sentencepiece.model", f"{folder}/model/model.bin"} <= set(package.namelist())
-
-
-def test_refusal_of_hf_is_one_line(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
-    done = manyheads("export", bundle_folder, "--to", "hf", "-o", tmp_path / "hf")
-    if done.returncode == 0:
-        assert (tmp_path / "hf" / "model.safetensors").is_file()
-    else:
-        assert "cannot express this bundle" in done.stderr and "Traceback" not in done.stderr
-        assert not (tmp_path / "hf").exists()
