@@ -128,6 +128,12 @@ class InspectableBundle(Bundle):
         engine = EngineSelector(self.engine.name, is_int8=self.engine.is_int8)  # each bundle has its own weights
         return replace(compressed, bundle=replace(compressed.bundle, engine=engine))
 
+    def to_huggingface(self, path: Path | str) -> None:
+        """Write a folder that `transformers` loads; what its classes cannot express is refused, all at once."""
+        from manyheads.interop import export_huggingface  # needed here only
+
+        export_huggingface(self, path)
+
     def lens(self, *texts: str, height: int = _HEIGHT) -> "LensPage":
         """Return the lens page of one or more texts: a notebook shows it, `save` writes it as one HTML file.
 

@@ -1,5 +1,7 @@
 """`manyheads export`."""
 
+import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,17 @@ def test_existing_folder_is_not_overwritten(manyheads: Run, bundle_folder: Path)
 
 
 def test_unknown_format_is_refused(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
-    done = manyheads("export", bundle_folder, "--format", "onyx", "-o", tmp_path / "out")
+    done = manyheads("export", bundle_folder, "--to", "onyx", "-o", tmp_path / "out")
     assert done.returncode == 2
-    assert "'onyx' is not" in done.stderr
+    assert "'onyx' is not one of 'hf', 'ctranslate2', 'argos'" in done.stderr
+
+
+def test_argos_package_is_written(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out.argosmodel"
+    done = manyheads("export", bundle_folder, "--to", "argos", "-o", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    with zipfile.ZipFile(path) as package:
+        (folder,) = {name.split("/")[0] for name in package.namelist()}
+        metadata = json.loads(package.read(f"{folder}/metadata.json"))
+        assert metadata["from_code"] and metadata["to_code"]
+        assert {f"{folder}/sentencepiece.model", f"{folder}/model/model.bin"} <= set(package.namelist())

@@ -162,7 +162,7 @@ def _fill_decoder(specification: Any, model: Transformer) -> None:
     for layer, block in zip(specification.layer, model.decoder, strict=True):
         assert isinstance(block, DecoderBlock)
         _fill_self_attention(layer.self_attention, block)
-        query, key, value, output = _projections(block.cross_attention)
+        query, key, value, output = attention_projections(block.cross_attention)
         for linear, rows in zip(layer.attention.linear, ([query], [key, value], [output]), strict=True):
             _fill_linear(linear, *rows)
         _fill_norm(layer.attention.layer_norm, block.cross_attention_sublayer.norm)
@@ -184,7 +184,7 @@ def _fill_embedding(stack: Any, specification: Any, embedding: Embedding, settin
 
 
 def _fill_self_attention(specification: Any, block: EncoderBlock | DecoderBlock) -> None:
-    *inputs, output = _projections(block.attention)
+    *inputs, output = attention_projections(block.attention)
     _fill_linear(specification.linear[0], *inputs)
     _fill_linear(specification.linear[1], output)
     _fill_norm(specification.layer_norm, block.attention_sublayer.norm)
@@ -202,7 +202,7 @@ def _fill_feed_forward(specification: Any, block: EncoderBlock | DecoderBlock) -
     _fill_norm(specification.layer_norm, block.feed_forward_sublayer.norm)
 
 
-def _projections(attention: nn.Module) -> list[Linear]:
+def attention_projections(attention: nn.Module) -> list[Linear]:
     """W^Q, W^K, W^V and W^O with their biases; key heads that several heads share are repeated for each."""
     assert isinstance(attention, MultiHeadAttention) and isinstance(attention.output, nn.Linear)
     project = attention.project

@@ -160,6 +160,23 @@ class Tokenizer:
             own[token_id] = bytes((int(names[token_id][1:-1], 16),))
         return Surfaces(own, byte_ids, has_prefix=self.has_prefix)
 
+    @cached_property
+    def scores(self) -> list[float | None]:
+        """SentencePiece's score of each token that it matches in a text; None for bytes and special tokens."""
+        processor = self._processor
+        return [
+            None
+            if processor.is_byte(token_id) or processor.is_control(token_id) or processor.is_unknown(token_id)
+            else float(processor.get_score(token_id))
+            for token_id in range(self.vocab_size)
+        ]
+
+    @property
+    def is_unigram(self) -> bool:
+        """Whether a text is split by a unigram language model; BPE scores its tokens by their rank, −0, −1, −2, …"""
+        known = [score for score in self.scores if score is not None]
+        return any(not score.is_integer() for score in known)
+
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text, without BOS and EOS."""
         return self.encode_batch([text])[0]
