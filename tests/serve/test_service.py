@@ -359,7 +359,8 @@ def test_long_texts_of_one_client_do_not_hold_up_others(trained: Trained, tmp_pa
         for number in range(20):
             answer = own.request("/v1/predict", {"texts": f"猫在睡觉。{number}"}, LIGHT)
             assert answer.status == 200
-        assert own.metric("manyheads_queue_texts_waiting", LIGHT) > 0, "the long texts were answered first"
+        # The second request may be refused and, on a slow machine, the first reach its deadline. Neither is answered.
+        assert all(one.result().status in (429, 504) for one in long if one.done()), "long texts were answered first"
         assert own.workers()
         own.process.send_signal(signal.SIGINT)
         time.sleep(0.3)
