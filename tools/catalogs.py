@@ -56,7 +56,9 @@ def update() -> None:
     for path in catalogs():
         with path.open("rb") as file:
             catalog = read_po(file)
+        created = catalog.creation_date  # kept: a new date would be the one line in which all branches differ
         catalog.update(template, no_fuzzy_matching=True)
+        catalog.creation_date = created
         catalog.obsolete.clear()
         with path.open("wb") as file:
             write_po(file, catalog, omit_header=False, no_location=True, sort_output=True, width=120)
