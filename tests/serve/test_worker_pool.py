@@ -240,7 +240,10 @@ def test_a_stream_is_cancelled_if_it_is_left_and_not_if_it_is_done(monkeypatch: 
 
     async def test(pool: WorkerPool, fake: FakeWorkers) -> None:
         deadline = asyncio.get_running_loop().time() + 60
-        assert [event async for event in pool.stream("{}", "whole", deadline)] == [{"delta": "a"}, {"done": {"answer": "a"}}]
+        assert [event async for event in pool.stream("{}", "whole", deadline)] == [
+            {"delta": "a"},
+            {"done": {"answer": "a"}},
+        ]
         (one,) = ask(pool, "after it")
         await one.answer
         assert fake.sent("cancel") == []
