@@ -413,7 +413,8 @@ class Seq2Seq(PairTask):
         ids_by_source |= zip(new, self.tokenizer.encode_batch(new), strict=True)
         encoded = [ids_by_source[part.source] for part in flat]
         for (index, _text), ids in zip(rows, encoded, strict=True):
-            self._refuse_long(ids, _("text {number}", number=first + index + 1))
+            if len(ids) > self.limit:
+                self._refuse_long(ids, _("text {number}", number=first + index + 1))
         n_pending = [len(own) for own in parts]
         progress(n_pending.count(0))
 
