@@ -2,6 +2,9 @@
 
 The parent has imported torch and warmed it up, so a child imports nothing again and holds no memory of earlier
 measurements. Linux only: other systems cannot reset the peak memory of a process.
+
+Pages of files are left out: a child has none of the libraries' code mapped after the fork, and what it maps again when
+it first runs the code, some megabytes that depend on the machine, is not memory of the measured work.
 """
 
 import ctypes
@@ -25,10 +28,9 @@ def measure(work: Callable[[], object], seconds: float, most: int = 20) -> dict[
     """Return the extra memory of the first call and the CPU seconds of the next ones (of the first if it was long)."""
     ctypes.CDLL(None).malloc_trim(0)
     _CLEAR.write_text("5")  # resets the peak to the current size
-    before, mapped = _kilobytes("VmRSS"), _kilobytes("RssFile")
+    before = _kilobytes("VmRSS") - _kilobytes("RssFile")
     times = [_time(work)]
-    # A forked process maps the code of torch again as it runs it: 4 MB that are not the memory of `work`.
-    extra = max(0, _kilobytes("VmHWM") - before - (_kilobytes("RssFile") - mapped)) * 1024
+    extra = max(0, _kilobytes("VmHWM") - _kilobytes("RssFile") - before) * 1024
     while len(times) < 1 + most and sum(times) < seconds:
         times.append(_time(work))
     return {"extra_bytes": extra, "cpu": times[1:] or times}

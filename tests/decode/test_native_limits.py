@@ -248,3 +248,18 @@ def test_a_fork_decodes_with_threads_of_its_own() -> None:
         signal.alarm(20)
         os._exit(0 if native.generate(sources, settings, range(4)) == expected else 1)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_cores_are_not_counted_for_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads files, before every batch of a server."""
+    counted: list[int] = []
+
+    def count_cores() -> int:
+        counted.append(1)
+        return 4
+
+    monkeypatch.setattr(engine, "count_cores", count_cores)
+    for wanted, expected in (("1", 1), ("0", 1), ("3", 3), ("9", 4), ("", 4), ("all", 4)):
+        monkeypatch.setenv("OMP_NUM_THREADS", wanted)
+        assert engine._n_threads() == expected
+    assert len(counted) == 4

@@ -147,3 +147,20 @@ def test_the_builtin_corpus_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (found["survey"]["state"], found["effect"]["state"]) == ("ready", "ready")
     assert found["examples"]
     assert found["effect"] == measured(own)["effect"]
+
+
+@pytest.mark.parametrize(
+    ("builtin", "fault"),
+    [
+        ("en-zh", "data.builtin = .en-zh. should be one of en, zh, de for this task"),
+        ("fr", "data.builtin = .fr. should be two of en, zh, de"),
+        (3, "data.builtin = 3 should be text"),
+    ],
+)
+def test_a_corpus_that_is_unknown_is_named_in_one_line(tmp_path: Path, builtin: object, fault: str) -> None:
+    recipe = {"data": {"builtin": builtin}, "task": {"kind": "classify"}}
+    Bundle(task_of("classify"), SHORT, recipe).save(tmp_path / "bundle")
+    with pytest.raises(BundleError, match=fault) as caught:
+        ServedAnswerer.open("reviews", tmp_path / "bundle")
+    assert str(caught.value).startswith(f"{tmp_path / 'bundle'}: ")
+    assert len(str(caught.value).splitlines()) == 1

@@ -239,11 +239,15 @@ def test_a_stream_is_cancelled_if_it_is_left_and_not_if_it_is_done(monkeypatch: 
             answer_all(worker, message)
 
     async def test(pool: WorkerPool, fake: FakeWorkers) -> None:
-        assert [event async for event in pool.stream("{}", "whole")] == [{"delta": "a"}, {"done": {"answer": "a"}}]
+        deadline = asyncio.get_running_loop().time() + 60
+        assert [event async for event in pool.stream("{}", "whole", deadline)] == [
+            {"delta": "a"},
+            {"done": {"answer": "a"}},
+        ]
         (one,) = ask(pool, "after it")
         await one.answer
         assert fake.sent("cancel") == []
-        left = pool.stream("{}", "left")
+        left = pool.stream("{}", "left", deadline)
         waiting = asyncio.ensure_future(anext(left))
         await eventually(lambda: len(fake.sent("stream")) == 2)
         waiting.cancel()
@@ -352,6 +356,34 @@ def test_streams_are_limited_and_a_client_leaves_some_to_others(monkeypatch: pyt
             await stream.aclose()
         assert service.pool.n_streams == service.pool.n_streams_of("a") == 0
         await service.close()
+
+    in_own_thread(lambda: asyncio.run(main()))()
+
+
+def test_the_deadline_of_a_stream_ends_the_wait_for_its_next_part_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def begin(worker: FakeProcess, message: Message) -> None:
+        if "stream" in message:
+            worker.send({"id": message["id"], "delta": "a"})
+
+    FakeWorkers(begin).install(monkeypatch)
+
+    async def main() -> None:
+        service = Service({"b": "folder"}, ServeSettings(workers=1, timeout=0.2))
+        await service.start()
+        try:
+            stream = service.stream(AnswerRequest("b", ("a",)))
+            assert await anext(stream) == {"delta": "a"}
+            await asyncio.sleep(0.4)  # what the reader does between two parts is not cancelled
+            with pytest.raises(TimeoutError):
+                await asyncio.create_task(_next(stream))  # another task than before, as in a response
+            assert service.pool.n_streams == 0
+        finally:
+            await service.close()
+
+    async def _next(stream: Any) -> object:
+        return await anext(stream)
 
     in_own_thread(lambda: asyncio.run(main()))()
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from manyheads.answer.answerer import Answerer
 from manyheads.bundle import Bundle
+from manyheads.errors import BundleError, RecipeError
+from manyheads.run.recipe import Recipe
 from manyheads.serve.private_data import load_served
 from manyheads.serve.service.bundle_description import BundleDescription
 from manyheads.settings import to_table
@@ -47,15 +49,18 @@ def _describe(bundle: Bundle, name: str, version: str, path: Path) -> BundleDesc
         max_tokens=model.settings.max_length,
         decode=to_table(bundle.decode),
         scores={name: [asdict(score) for score in scores] for name, scores in bundle.scores.items()},
-        examples=tuple(_examples(bundle)),
+        examples=tuple(_examples(bundle, path)),
     )
 
 
-def _examples(bundle: Bundle) -> list[str]:
+def _examples(bundle: Bundle, path: Path) -> list[str]:
     """Texts to try, if the bundle was trained on the built-in corpus; a user's own data is not shown to clients."""
-    task, languages = bundle.task, str(bundle.recipe.get("data", {}).get("builtin") or "").split("-")
-    if languages == [""]:
+    if not bundle.recipe.get("data", {}).get("builtin"):
         return []
+    try:
+        task, languages = bundle.task, Recipe.from_table(bundle.recipe).data.languages
+    except RecipeError as error:  # it names a corpus that this version does not have
+        raise BundleError(f"{path}: {error}") from None
     rows = islice(task.builtin(task.settings, languages, "test", _N_EXAMPLES, 1), _N_EXAMPLES)
     texts = [row[0][:_MAX_EXAMPLE].partition("\n")[0].strip() for row in rows]
     return [task.lens_examples.suggestion(task, text) for text in texts if text]

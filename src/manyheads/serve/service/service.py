@@ -124,12 +124,9 @@ class Service:
             raise ProblemError(429, _("Too many streams are open. Try again in 1 s."), {"Retry-After": "1"})
         self.charge(client, answer_cost(request, request.texts[0], self.bundles[request.bundle]))
         self.metrics.texts_received(request)
-        events = self.pool.stream(request.key, request.texts[0], client)
-        async with (
-            asyncio.timeout(self.settings.timeout),
-            aclosing(events),
-        ):  # ends it with this one, not some time later
-            async for event in events:
+        deadline = asyncio.get_running_loop().time() + self.settings.timeout
+        async with aclosing(self.pool.stream(request.key, request.texts[0], deadline, client)) as events:
+            async for event in events:  # `aclosing` ends it with this one, not some time later
                 yield event
 
     async def reload(self, name: str) -> BundleDescription:

@@ -142,8 +142,10 @@ class WorkerPool:
         self.queue.add(list(texts), asyncio.get_running_loop().time())
         self._dispatch()
 
-    async def stream(self, key: str, text: str, client: str = "") -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the events of one stream; `key` is that of its request."""
+    async def stream(
+        self, key: str, text: str, deadline: float, client: str = ""
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the events of one stream; `key` is that of its request. Raise TimeoutError after the deadline."""
         ready = [worker for worker in self._workers if worker.is_ready]
         if not ready or self._is_closing:
             raise ProblemError(503, _("No worker is ready. Try again later."))
@@ -154,7 +156,8 @@ class WorkerPool:
         try:
             self._send(worker, {"id": number, "stream": key, "texts": [text]})
             while True:
-                event = await events.get()
+                async with asyncio.timeout_at(deadline):  # not around a `yield`: it would cancel whoever reads this
+                    event = await events.get()
                 if "error" in event:
                     raise ProblemError(*event["error"])
                 yield event

@@ -412,8 +412,8 @@ class Seq2Seq(PairTask):
         new = list(dict.fromkeys(part.source for part in flat if part.source not in ids_by_source))
         ids_by_source |= zip(new, self.tokenizer.encode_batch(new), strict=True)
         encoded = [ids_by_source[part.source] for part in flat]
-        for (index, _part), ids in zip(rows, encoded, strict=True):
-            if len(ids) > self.limit:  # tested here too: the name of a text would be made for each
+        for (index, _text), ids in zip(rows, encoded, strict=True):
+            if len(ids) > self.limit:
                 self._refuse_long(ids, _("text {number}", number=first + index + 1))
         n_pending = [len(own) for own in parts]
         progress(n_pending.count(0))

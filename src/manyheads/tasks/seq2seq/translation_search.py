@@ -74,7 +74,7 @@ class PartSearch:
             found[row] = hypotheses
             done(row)
         looping, first = self._looping(found), dict(found)
-        if self.settings.repetition_guard:
+        if looping and self.settings.repetition_guard:
             guarded = replace(self.settings, no_repeat_ngram=NO_REPEAT_NGRAM)
             found |= self._finished(sorted(looping), guarded)
         if self.settings.copy_guard and self.settings.method == "beam" and self.settings.beam > 1:
@@ -99,6 +99,8 @@ class PartSearch:
 
     def _wide(self, rows: Sequence[int]) -> dict[int, list[Hypothesis]]:
         """The hypotheses of a wide beam, those with the fewest faults first."""
+        if not rows:
+            return {}
         beam = max(self.settings.beam, _WIDE_BEAM)
         found = {}
         for row, hypotheses in self._decode(rows, replace(self.settings, beam=beam, n_best=beam)):
