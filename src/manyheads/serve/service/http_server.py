@@ -7,7 +7,9 @@ import selectors
 import signal
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -27,7 +29,7 @@ _MAX_PIPELINED = 32  # requests of a connection that wait for the answer to anot
 _MIN_READ = 64 * 1024  # bytes of an answer that a client must read in `write_timeout`, unless fewer are left
 _tasks: set[asyncio.Task[None]] = set()  # references, so that tasks are not garbage-collected
 _AT_ONCE = (
-    32  # connections that the event loop accepts, and sockets that it serves, before it looks at all others again
+    32  # connections that are accepted, sockets that are served and requests that begin in a turn of the event loop
 )
 _WAITING = 1024  # connections that wait to be accepted
 _ACCEPT_PAUSE = 0.05  # seconds in which connections that wait at the listening socket are accepted before it is closed
@@ -134,7 +136,18 @@ class _TimedSelector(selectors.DefaultSelector):
 
 
 def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol with limits of connections, and of the times to send headers and to read answers."""
+    """Return uvicorn's protocol with limits of connections, and of the times to send headers and to read answers.
+
+    Some requests begin at a time: the event loop runs whatever is ready before it looks at its sockets again, and a
+    client may have thousands of requests in what it has sent.
+    """
+    waiting: deque[Callable[[], None]] = deque()
+
+    def start_some(loop: asyncio.AbstractEventLoop) -> None:
+        for _number in range(min(_AT_ONCE, len(waiting))):
+            waiting.popleft()()
+        if waiting:
+            loop.call_soon(start_some, loop)
 
     class TimedProtocol(HttpToolsProtocol):
         _header_timer: asyncio.TimerHandle | None = None
@@ -179,6 +192,11 @@ def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
                 self.transport.abort()
                 return
             super().on_headers_complete()
+
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            waiting.append(partial(super()._start_asgi_task, cycle, app))
+            if len(waiting) == 1:
+                self.loop.call_soon(start_some, self.loop)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
