@@ -28,9 +28,7 @@ _MAX_HEADERS = 64 * 1024  # bytes of the headers of one request
 _MAX_PIPELINED = 32  # requests of a connection that wait for the answer to another one; each takes 2 KB of memory
 _MIN_READ = 64 * 1024  # bytes of an answer that a client must read in `write_timeout`, unless fewer are left
 _tasks: set[asyncio.Task[None]] = set()  # references, so that tasks are not garbage-collected
-_AT_ONCE = (
-    32  # connections that are accepted, sockets that are served and requests that begin in a turn of the event loop
-)
+_AT_ONCE = 16  # connections that are accepted, sockets that are served, requests that begin in a turn of the event loop
 _WAITING = 1024  # connections that wait to be accepted
 _ACCEPT_PAUSE = 0.05  # seconds in which connections that wait at the listening socket are accepted before it is closed
 
