@@ -163,7 +163,9 @@ def test_answers_are_whole_whatever_was_asked_and_in_order() -> None:
         answer = _read_all(_connect(server, heads_only))
         assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
         assert answer.endswith(b"\r\n\r\n")
-        asked = b"POST /body HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+        asked = (
+            b"POST /body HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+        )
         client = _connect(server, asked)
         assert client.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
         client.sendall(b"text")
