@@ -85,9 +85,21 @@ async def test_a_client_with_many_texts_does_not_delay_others() -> None:
     waiting.add(many(90, "a"), 0)
     assert clients(waiting.take(0)) == "aaaa"
     waiting.add([text(client="b")], 0)
-    assert clients(waiting.take(0)) == "baa"  # and each has its share of a batch
+    assert clients(waiting.take(0)) == "b"  # its batch is not longer than it would be without the other
     waiting.add(many(2, "c"), 0)
-    assert clients(waiting.take(0)) == "ca"
+    assert clients(waiting.take(0)) == "ca"  # with more texts than its share, it has a share of a batch
+
+
+@in_loop
+async def test_clients_with_few_texts_share_a_batch_without_the_one_with_many() -> None:
+    waiting = queue(batch_texts=12, n_workers=1)
+    waiting.add(many(90, "a"), 0)
+    waiting.take(0)
+    for client in "bcd":
+        waiting.add(many(2, client), 0)
+    assert sorted(clients(waiting.take(0))) == sorted("bcdb")  # a part of what they wait for
+    assert sorted(clients(waiting.take(0))) == sorted("cd")
+    assert clients(waiting.take(0)) == "aaa"
 
 
 @in_loop

@@ -1,5 +1,6 @@
 """The process that answers HTTP."""
 
+import asyncio
 import selectors
 import socket
 import subprocess
@@ -8,21 +9,32 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import uvicorn
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from manyheads.serve.service.http_server import _AT_ONCE, _protocol, _TimedSelector
+from manyheads.serve.service.http_server import _AT_ONCE, _JoinedWrites, _protocol, _TimedSelector
 from manyheads.serve.service.settings import ServeSettings
+
+from own_thread import in_own_thread
 
 LARGE = b"x" * 20_000_000
 REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer with much more than the sockets hold, or with little."""
+    """Answer with much more than the sockets hold, or with little, or with nothing after the head."""
+    if scope["path"] == "/body":
+        message = await receive()
+        await Response(message["body"])(scope, receive, send)
+        return
+    if scope["path"] == "/head":
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"3")]})
+        return
     await Response(LARGE if scope["path"] == "/" else b"little")(scope, receive, send)
 
 
@@ -135,3 +147,68 @@ def test_of_many_ready_sockets_each_has_its_turn() -> None:
     for pair in pairs:
         for one in pair:
             one.close()
+
+
+def _read_all(client: socket.socket) -> bytes:
+    with client:
+        return b"".join(iter(lambda: client.recv(65_536), b""))
+
+
+def test_answers_are_whole_whatever_was_asked_and_in_order() -> None:
+    with serving() as server:
+        little = REQUEST.replace(b"GET /", b"GET /little")
+        last = little.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+        heads_only = last.replace(b"GET", b"HEAD")
+        assert _read_all(_connect(server, little * 20 + last)).count(b"\r\n\r\nlittle") == 21
+        answer = _read_all(_connect(server, heads_only))
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert answer.endswith(b"\r\n\r\n")
+        asked = (
+            b"POST /body HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+        )
+        client = _connect(server, asked)
+        assert client.recv(65_536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(b"text")
+        assert _read_all(client).endswith(b"\r\n\r\ntext")
+        assert b"content-length: 3" in _read_all(_connect(server, REQUEST.replace(b"GET /", b"GET /head")))
+
+
+@pytest.mark.parametrize(("size", "n_writes"), [(3, 1), (64 * 1024, 1), (64 * 1024 + 1, 2)])
+def test_the_head_of_an_answer_is_sent_with_a_body_that_is_not_large(size: int, n_writes: int) -> None:
+    written: list[bytes] = []
+    transport = SimpleNamespace(write=written.append, close=lambda: None, is_closing=lambda: False)
+    cycle = SimpleNamespace(transport=transport, response_started=False)
+    joined = _JoinedWrites(cycle)
+    joined.write(b"100 Continue")
+    cycle.response_started = True
+    joined.write(b"head")
+    assert written == [b"100 Continue"]
+    joined.write(b"x" * size)
+    joined.write(b"more")
+    assert len(written) == 1 + n_writes + 1
+    assert b"".join(written) == b"100 Continue" + b"head" + b"x" * size + b"more"
+
+
+@in_own_thread
+def test_few_requests_begin_in_one_turn_of_the_event_loop() -> None:
+    async def main() -> None:
+        protocol: Any = object.__new__(_protocol(ServeSettings()))
+        protocol.loop, protocol.tasks = asyncio.get_running_loop(), set()
+        protocol.config = SimpleNamespace(reset_contextvars=False)
+        begun: list[int] = []
+
+        async def run(number: int) -> None:
+            begun.append(number)
+
+        for number in range(3 * _AT_ONCE + 1):
+            cycle = SimpleNamespace(run_asgi=lambda _app, number=number: run(number))
+            protocol._start_asgi_task(cycle, None)
+        counts = []
+        for _turn in range(6):
+            n_before = len(begun)
+            await asyncio.sleep(0)
+            counts.append(len(begun) - n_before)
+        assert max(counts) == _AT_ONCE
+        assert begun == list(range(3 * _AT_ONCE + 1))
+
+    asyncio.run(main())

@@ -181,3 +181,38 @@ def test_handlers_know_whose_request_they_answer() -> None:
         assert seen == ["address 1.2.3.4", "key ours"]
 
     asyncio.run(run())
+
+
+@in_own_thread
+def test_a_client_with_a_key_is_refused_early_and_one_without_is_told_so() -> None:
+    async def run() -> None:
+        finish, n_begun = asyncio.Event(), 0
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            nonlocal n_begun
+            n_begun += 1
+            await finish.wait()
+            await _fine(scope, receive, send)
+
+        access = Access({"h" * 32: "heavy", "l" * 32: "light"}, rate=3.0)
+        guard = RequestGuard(app, ServeSettings(max_requests=2), access, ServiceMetrics(), lambda: 7, ["/v1/predict"])
+        heavy, light = (((b"x-api-key", letter * 32),) for letter in (b"h", b"l"))
+        asked = [asyncio.create_task(_ask(guard, "/v1/predict", headers=heavy)) for _ in range(2)]
+        async with asyncio.timeout(60):
+            while n_begun < 2:
+                await asyncio.sleep(0)
+        bearer = ((b"authorization", b"Bearer " + b"h" * 32),)
+        for headers in (heavy, bearer, heavy, bearer):  # more than the rate: what is refused early does not count
+            status, answered = await _ask(guard, "/v1/predict", headers=headers)
+            assert (status, answered[b"retry-after"]) == (429, b"7")
+        for headers in ((), ((b"x-api-key", b"x" * 32),), ((b"authorization", b"Basic " + b"h" * 32),)):
+            assert (await _ask(guard, "/v1/predict", headers=headers))[0] == 401
+        asked.append(asyncio.create_task(_ask(guard, "/v1/predict", headers=light)))
+        async with asyncio.timeout(60):
+            while n_begun < 3:
+                await asyncio.sleep(0)
+        finish.set()
+        assert [(await one)[0] for one in asked] == [200, 200, 200]
+        assert (guard._n_under_way, len(guard._under_way)) == (0, 0)
+
+    asyncio.run(run())

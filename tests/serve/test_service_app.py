@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from manyheads.serve.service.access import Access
 from manyheads.serve.service.service import Service
-from manyheads.serve.service.service_app import make_service_app
+from manyheads.serve.service.service_app import DirectRoutes, make_service_app
 from manyheads.serve.service.settings import ServeSettings
 
 from own_thread import in_own_thread
@@ -53,3 +53,43 @@ def test_a_faulty_request_gets_one_line(
     assert answer.status_code == status
     assert answer.json()["detail"].startswith(detail)
     assert "\n" not in answer.json()["detail"] and len(answer.json()["detail"]) <= 300
+
+
+@in_own_thread
+def test_a_direct_route_answers_as_the_application_would() -> None:
+    answers = []
+    for is_direct in (True, False):
+        guard = make_service_app(Service({}, ServeSettings(workers=1)), Access({}))
+        assert isinstance(guard.app, DirectRoutes)
+        assert list(guard.app.routes) == [("/v1/predict", "POST")]
+        (route,) = guard.app.routes.values()
+        if not is_direct:
+            guard.app = guard.app.app
+        client = TestClient(guard, base_url="http://127.0.0.1", raise_server_exceptions=False)
+        own = []
+        for content, kind in (
+            (b'{"texts": "a"}', "application/json"),
+            (b'{"texts": "a"}', "application/problem+json; charset=utf-8"),
+            (b'{"texts": "a"}', "text/plain"),
+            (b'{"texts": 5, "x": 1}', "application/json"),
+            (b'{"texts": "a"', "application/json"),
+            (b'{"texts": []}', "application/json"),
+            (b"", "application/json"),
+        ):
+            answer = client.post("/v1/predict", content=content, headers={"content-type": kind})
+            own.append((answer.status_code, answer.headers, answer.content))
+        own += [(client.request(method, "/v1/predict").status_code, None, b"") for method in ("GET", "PUT", "HEAD")]
+        own.append((client.post("/v1/predict/", content=b"{}").status_code, None, b""))
+
+        async def fail(body: object) -> None:
+            raise RuntimeError("secret")
+
+        route.endpoint = fail
+        answer = client.post("/v1/predict", json={"texts": "a"})
+        own.append((answer.status_code, answer.headers, answer.content))
+        own.append((0, None, client.get("/metrics").text.partition("manyheads_requests_created")[0].encode()))
+        answers.append(own)
+    direct, usual = answers
+    assert direct[-2][0] == 500
+    assert b"secret" not in direct[-2][2]
+    assert direct == usual

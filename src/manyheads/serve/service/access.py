@@ -104,15 +104,20 @@ class Access:
         """Return the name of a key; every key is compared in constant time. Without keys, everybody may."""
         if not self._keys:
             return ""
-        given = (key or "").encode("utf-8", "replace")
-        found = [name for known, name in self._keys if hmac.compare_digest(known, given)]
-        if not found:
+        name = self.find(key)
+        if name is None:
             if key:
                 text = _("This API key is not valid. Send it as: Authorization: Bearer KEY")
             else:
                 text = _("This server needs an API key. Send it as: Authorization: Bearer KEY")
             raise ProblemError(401, text, {"WWW-Authenticate": "Bearer"})
-        return found[0]
+        return name
+
+    def find(self, key: str | None) -> str | None:
+        """Return the name of a key; None if it is not valid."""
+        given = (key or "").encode("utf-8", "replace")
+        found = [name for known, name in self._keys if hmac.compare_digest(known, given)]
+        return found[0] if found else None
 
     def count(self, client: str) -> None:
         """Count a request of a client; raise a ProblemError with status 429 if there were too many."""

@@ -134,13 +134,16 @@ class BatchQueue:
         """The oldest text of the first client, then texts of similar length, those of the client that is behind first.
 
         A batch has a part of what waits, so that whoever comes meanwhile does not wait for all of it. A client has its
-        share of a batch, so that one with many texts does not slow down the others.
+        share of a batch, so that one with many texts does not slow down the others, and if the first client has no more
+        than its share, the batch has no texts of clients with more: it would take longer for them.
         """
         oldest = next(iter(sharing[0][1]))
+        n_own, most = max(1, self.batch_texts // self.n_clients), self.batch_seconds / self.n_clients
+        if len(sharing[0][1]) <= n_own:
+            sharing = [(client, texts) for client, texts in sharing if len(texts) <= n_own]
         n_each = -(-sum(len(texts) for _client, texts in sharing) // self.n_workers)
         is_long = oldest.kind[0]
         n_wanted = 1 if is_long else min(self.batch_texts, max(-(-n_each // 2), min(_SMALL, n_each)))
-        n_own, most = max(1, self.batch_texts // self.n_clients), self.batch_seconds / self.n_clients
         ranked = []
         for client, texts in sharing:
             own = nsmallest(min(n_own, n_wanted), texts, key=lambda one: abs(len(one.text) - len(oldest.text)))

@@ -7,7 +7,9 @@ import selectors
 import signal
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -25,10 +27,9 @@ logger = logging.getLogger(__name__)
 _MAX_HEADERS = 64 * 1024  # bytes of the headers of one request
 _MAX_PIPELINED = 32  # requests of a connection that wait for the answer to another one; each takes 2 KB of memory
 _MIN_READ = 64 * 1024  # bytes of an answer that a client must read in `write_timeout`, unless fewer are left
+_MAX_JOINED = 64 * 1024  # bytes of a body that are copied to send them with its head
 _tasks: set[asyncio.Task[None]] = set()  # references, so that tasks are not garbage-collected
-_AT_ONCE = (
-    32  # connections that the event loop accepts, and sockets that it serves, before it looks at all others again
-)
+_AT_ONCE = 16  # connections that are accepted, sockets that are served, requests that begin in a turn of the event loop
 _WAITING = 1024  # connections that wait to be accepted
 _ACCEPT_PAUSE = 0.05  # seconds in which connections that wait at the listening socket are accepted before it is closed
 
@@ -134,7 +135,18 @@ class _TimedSelector(selectors.DefaultSelector):
 
 
 def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
-    """Return uvicorn's protocol with limits of connections, and of the times to send headers and to read answers."""
+    """Return uvicorn's protocol with limits of connections, and of the times to send headers and to read answers.
+
+    Some requests begin at a time: the event loop runs whatever is ready before it looks at its sockets again, and a
+    client may have thousands of requests in what it has sent.
+    """
+    waiting: deque[Callable[[], None]] = deque()
+
+    def start_some(loop: asyncio.AbstractEventLoop) -> None:
+        for _number in range(min(_AT_ONCE, len(waiting))):
+            waiting.popleft()()
+        if waiting:
+            loop.call_soon(start_some, loop)
 
     class TimedProtocol(HttpToolsProtocol):
         _header_timer: asyncio.TimerHandle | None = None
@@ -179,6 +191,14 @@ def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
                 self.transport.abort()
                 return
             super().on_headers_complete()
+            cycle: Any = self.cycle  # that of an earlier request if this one is to become a web socket
+            if cycle is not None and cycle.transport is self.transport and self.scope["method"] != "HEAD":
+                cycle.transport = _JoinedWrites(cycle)
+
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            waiting.append(partial(super()._start_asgi_task, cycle, app))
+            if len(waiting) == 1:
+                self.loop.call_soon(start_some, self.loop)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_timer()
@@ -223,6 +243,33 @@ def _protocol(settings: ServeSettings) -> type[asyncio.Protocol]:
                 self.transport.close()
 
     return TimedProtocol
+
+
+class _JoinedWrites:
+    """The transport of an answer, which sends its head with the beginning of its body: one system call, not two.
+
+    The answer to HEAD, which has no body, must not have it.
+    """
+
+    def __init__(self, cycle: Any) -> None:
+        self._cycle, self._transport, self._head = cycle, cycle.transport, b""
+        self._has_begun = False
+        self.is_closing: Callable[[], bool] = self._transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if self._cycle.response_started and not self._has_begun:  # before, it is "100 Continue"
+            self._head, self._has_begun = data, True
+            return
+        if len(data) <= _MAX_JOINED:
+            self._transport.write(self._head + data)
+        else:
+            self._transport.write(self._head)
+            self._transport.write(data)
+        self._head = b""
+
+    def close(self) -> None:
+        self._transport.write(self._head)
+        self._transport.close()
 
 
 class _Server(ReportingServer):

@@ -6,6 +6,7 @@ FastAPI reads either JSON or a form. LibreTranslate's server takes both, and its
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -194,16 +195,21 @@ class BodyRoute(APIRoute):
     the HTTP process' time for a short text.
     """
 
+    async def answer(self, request: Request) -> Any:
+        """Call the endpoint with the body."""
+        body = await request.body()
+        return await self.endpoint(_validated(self.body_model, body, request.headers.get("content-type", "")))
+
+    @cached_property
+    def body_model(self) -> type[BaseModel]:
+        """The model of the body."""
+        (parameter,) = inspect.signature(self.endpoint).parameters.values()
+        model: type[BaseModel] = parameter.annotation
+        return model
+
     def get_route_handler(self) -> Callable[[Request], Any]:
         """Return the handler."""
-        endpoint = self.endpoint
-        (parameter,) = inspect.signature(endpoint).parameters.values()
-        model: type[BaseModel] = parameter.annotation
-
-        async def handle(request: Request) -> Any:
-            return await endpoint(_validated(model, await request.body(), request.headers.get("content-type", "")))
-
-        return handle
+        return self.answer
 
 
 def _validated(model: type[BaseModel], body: bytes, content_type: str) -> BaseModel:

@@ -51,6 +51,7 @@ class RequestGuard:
         self.wait = wait  # seconds after which a refused client should try again
         self._refusals: dict[tuple[str, int, Language], tuple[Message, Message]] = {}
         self._under_way: Counter[str] = Counter()  # POST requests by client that are not answered yet
+        self._n_under_way = 0  # of all clients
         host = f"[{settings.host}]" if ":" in settings.host else settings.host  # as the Host header has IPv6 addresses
         self.site = SiteRules(
             frozenset((*settings.allowed_hosts, host)),
@@ -64,7 +65,7 @@ class RequestGuard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if not self.access.needs_key and self._is_full(_address(scope)) and await self._refuse_early(scope, send):
+        if self._n_under_way >= self.settings.max_requests and await self._refuse_early(scope, send):
             return
         headers = Headers(scope=scope)
         answer = _Answer(send, self._cors(headers))
@@ -97,17 +98,21 @@ class RequestGuard:
             return
         client = current_client.get()
         self._under_way[client] += 1
+        self._n_under_way += 1
         try:
             await _run_while_connected(self.app, scope, body, receive, answer, self.metrics.request_cancelled)
         finally:
-            self._under_way -= Counter([client])
+            self._n_under_way -= 1
+            self._under_way[client] -= 1
+            if not self._under_way[client]:
+                del self._under_way[client]
 
     def _is_full(self, client: str) -> bool:
         """Whether too many requests are under way, and this client has its share of them or more.
 
         Those that are still being read do not count.
         """
-        if self._under_way.total() < self.settings.max_requests:
+        if self._n_under_way < self.settings.max_requests:
             return False
         return self._under_way[client] * len(self._under_way) >= self.settings.max_requests
 
@@ -119,10 +124,14 @@ class RequestGuard:
         started, path = time.monotonic(), scope["path"]
         if scope["method"] != "POST" or path not in self.paths or path in _OPEN:  # it does not count
             return False
-        headers = dict(scope["headers"])
-        if b"origin" in headers:  # a page needs more headers
+        headers = Headers(scope=scope)
+        name = self.access.find(_key(headers)) if self.access.needs_key else ""
+        if name is None or "origin" in headers:  # a key in the body, or none; a page needs more headers
             return False
-        language = language_of(headers.get(b"accept-language", b"").decode("latin-1"))
+        if not self._is_full(_client(scope, name)):
+            return False
+        scope.setdefault("state", {})["key_name"] = name
+        language = language_of(headers.get("accept-language", ""))
         head, body = self._refusal(path, self.wait(), language)
         await send({**head, "headers": [*head["headers"]]})
         await send(body)
@@ -146,7 +155,7 @@ class RequestGuard:
         """Find out who asks; raise a ProblemError if there are too many requests, of all or of this client."""
         name = self.access.name_of(key)
         scope.setdefault("state", {})["key_name"] = name
-        client = f"key {name}" if name else _address(scope)
+        client = _client(scope, name)
         current_client.set(client)
         if is_counted and self._is_full(client):
             raise _overload(self.settings.max_requests, self.wait())
@@ -190,6 +199,7 @@ class _Answer:
     def __init__(self, send: Send, cors: dict[str, str]) -> None:
         self._send, self._cors = send, cors
         self.status = 0  # of the response; 0 if none was sent
+        self.is_complete = False
         self.started = time.monotonic()
 
     async def __call__(self, message: Message) -> None:
@@ -200,6 +210,8 @@ class _Answer:
             message["headers"] = [*message["headers"], *added]
             for name, value in self._cors.items():
                 MutableHeaders(scope=message).setdefault(name, value)
+        elif not message.get("more_body", False):
+            self.is_complete = True
         await self._send(message)
 
 
@@ -226,7 +238,10 @@ def _overload(n_requests: int, wait: int) -> ProblemError:
     )
 
 
-def _address(scope: Scope) -> str:
+def _client(scope: Scope, key_name: str) -> str:
+    """Who asks: the name of a key, or else an address."""
+    if key_name:
+        return f"key {key_name}"
     client = scope.get("client")
     return f"address {str(client[0])[:_MAX_ADDRESS]}" if client else ""  # a proxy may pass on what somebody made up
 
@@ -282,11 +297,12 @@ async def _read(receive: Receive, headers: Headers, settings: ServeSettings) -> 
 
 
 async def _run_while_connected(
-    app: ASGIApp, scope: Scope, body: bytes, receive: Receive, send: Send, on_cancel: Callable[[], None]
+    app: ASGIApp, scope: Scope, body: bytes, receive: Receive, answer: _Answer, on_cancel: Callable[[], None]
 ) -> None:
     """Run a handler with a body that has been read; cancel it when the client disconnects."""
     disconnected = asyncio.Event()
-    is_read = False
+    task, is_read = asyncio.current_task(), False
+    assert task is not None
 
     async def replay() -> Message:
         nonlocal is_read
@@ -299,18 +315,17 @@ async def _run_while_connected(
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
+        disconnected.set()
+        if not answer.is_complete:  # uvicorn also says so after the whole answer
+            on_cancel()
+            task.cancel()
 
-    handler = asyncio.ensure_future(app(scope, replay, send))
     watcher = asyncio.ensure_future(watch())
     try:
-        await asyncio.wait((handler, watcher), return_when=asyncio.FIRST_COMPLETED)
-        if not handler.done():
-            disconnected.set()
-            handler.cancel()
-            on_cancel()
-            await asyncio.wait((handler,))
+        await app(scope, replay, answer)
+    except asyncio.CancelledError:
+        if not disconnected.is_set():
+            raise
+        task.uncancel()
     finally:
         watcher.cancel()
-        handler.cancel()
-    if not handler.cancelled():
-        handler.result()

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from manyheads.messages import Message, _
 from manyheads.serve.service.access import Access
@@ -21,6 +22,7 @@ from manyheads.serve.service.libretranslate_api import libretranslate_router
 from manyheads.serve.service.offline_docs import docs_router
 from manyheads.serve.service.predict_api import predict_router
 from manyheads.serve.service.problems import ProblemError, problem
+from manyheads.serve.service.request_bodies import BodyRoute
 from manyheads.serve.service.request_guard import RequestGuard
 from manyheads.serve.service.service import Service
 from manyheads.serve.static_files import file_names, media_type, read_page, read_static
@@ -87,7 +89,40 @@ def make_service_app(service: Service, access: Access) -> RequestGuard:
 
     service.charge = access.charge
     paths = {route.path for router in routers for route in router.routes if isinstance(route, Route)}
-    return RequestGuard(app, service.settings, access, service.metrics, wait, paths)
+    direct = [route for router in routers for route in router.routes if isinstance(route, BodyRoute)]
+    return RequestGuard(DirectRoutes(app, direct), service.settings, access, service.metrics, wait, paths)
+
+
+class DirectRoutes:
+    """Answers requests of `BodyRoute`s, and passes on all others to the application that has these routes.
+
+    Its middlewares and its search for the route take a quarter of the HTTP process' time for a short text.
+    """
+
+    def __init__(self, app: ASGIApp, routes: Sequence[BodyRoute]) -> None:
+        self.app = app
+        self.routes = {(route.path, method): route for route in routes for method in route.methods or ()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; a fault has the same answer as one that the application answers."""
+        route = self.routes.get((scope["path"], scope["method"])) if scope["type"] == "http" else None
+        if route is None:
+            await self.app(scope, receive, send)
+            return
+        scope["route"] = route
+        request = Request(scope, receive)
+        try:
+            response = await route.answer(request)
+        except ProblemError as error:
+            response = await _problem(request, error)
+        except RequestValidationError as error:
+            response = await _validation_problem(request, error)
+        except HTTPException as error:
+            response = await _http_problem(request, error)
+        except Exception as error:
+            await (await _bug(request, error))(scope, receive, send)
+            raise  # to the log of the server
+        await response(scope, receive, send)
 
 
 def _health_router(service: Service) -> APIRouter:
