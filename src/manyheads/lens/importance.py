@@ -1,9 +1,15 @@
-"""The importance of heads, measured in two ways: by the gradient, and by ablation.
+"""The importance of heads by the gradient and by the change of a score, and how far two rankings of heads agree.
+
+`ablated_probability` measures importance by log-probability, which is finer than a score: a score changes only where an
+answer does.
 
 Gradient importance (Michel 2019) is I_h = E_x |∂L(x)/∂ξ_h| at ξ = 1, where ξ_h scales the head's output and L(x) is the
 task's loss summed over the tokens of example x. The heads of each attention are then divided by their joint ℓ2 norm, as
-in the paper. Ablation is the change of the task's score without the head, on the same rows. Ablations do not add up, so
-the effect of ablating several heads together is reported beside the sum of their single effects.
+in the paper. It takes one pass for all heads, but it is the slope where the head is whole, which can say little about
+what is lost without the head.
+
+`ablate` returns the change of the task's score without heads, on the same rows. Ablations do not add up, so the effect
+of ablating several heads together is reported beside the sum of their single effects.
 """
 
 from collections.abc import Callable, Iterable, Sequence

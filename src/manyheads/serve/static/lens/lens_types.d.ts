@@ -282,6 +282,7 @@ export type HeadSurvey = {
   done: number;
   message: Names | null;
   n_texts: number;
+  agreement?: { value: number; low: number; high: number; n_heads: number } | null; // of gradient and ablation
   measures: { id: string; names: Names }[];
   heads: SurveyHead[];
 };
