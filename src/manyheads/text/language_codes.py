@@ -17,6 +17,7 @@ _COMPRESSED = (".gz", ".zst")
 # Scripts that identify a language, or nearly so.
 _SCRIPTS = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7a3", "zh": "\u4e00-\u9fff", "th": "\u0e01-\u0e5b"}
 _SCRIPTS |= {"el": "\u0370-\u03ff", "he": "\u0590-\u05ff", "ka": "\u10a0-\u10ff", "hy": "\u0530-\u058f"}
+_HAN = ("zh", "yue", "ja")  # languages that can be written in Chinese characters alone
 # Minimum share of letters in the script: Chinese text contains English words, and Japanese text mixes kanji with kana.
 _MIN_SHARE = 0.1
 
@@ -38,6 +39,16 @@ def language_of_text(text: str) -> str:
         if n_letters and len(re.findall(f"[{letters}]", text)) > _MIN_SHARE * n_letters:
             return language
     return ""
+
+
+def is_in_script_of(text: str, language: str) -> bool:
+    """Whether a text may be written in this language by its script; a text without letters may be in any."""
+    if not any(map(str.isalpha, text)):
+        return True
+    found = language_of_text(text)
+    if found == "zh":
+        return language in _HAN
+    return found == language if found or language in _SCRIPTS else True
 
 
 def language_of_suffix(path: Path) -> str:

@@ -176,6 +176,7 @@ export type Trace = {
   attentions: TracedAttention[];
   output: Output;
   notes: Names[];
+  warnings?: Names[]; // what `predict` remarks on the text and its answer
 };
 
 export type TracedAttention = {
