@@ -189,6 +189,8 @@ function closestRole(head) {
 function baselineName(name, t) {
   const offset = /^offset([+-]?\d+)$/.exec(name);
   if (offset) return t("baseline_offset", { offset: offset[1].replace("-", "−") });
+  const neighbor = /^neighbor([+-]\d+)$/.exec(name);
+  if (neighbor) return t("baseline_neighbor", { offset: neighbor[1].replace("-", "−") });
   return name === "uniform" || name === "diagonal" ? t(`baseline_${name}`) : name;
 }
 
