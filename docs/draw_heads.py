@@ -179,8 +179,8 @@ def importance(record: dict[str, Any]) -> str:
         "## Importance",
         "",
         "Rank correlation (Spearman's ρ over the heads, 95 % bootstrap interval) of other measures of importance with "
-        "the log-probability that answers lose when a head's output is zero: its mean output, its output at another text "
-        "(resample), the change of BLEU, and the gradient. "
+        "the log-probability that answers lose when a head's output is zero: its mean output, its output at another "
+        "text (resample), the change of BLEU, and the gradient. "
         f"`manyheads heads importance BUNDLE --by gradient --by score` ({record['date']}).",
         "",
         "| model | mean | resample | change of BLEU | gradient |",
