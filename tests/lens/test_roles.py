@@ -72,7 +72,10 @@ def test_hand_made_heads_get_their_roles() -> None:
     assert report.cards[0].reach == "local"
     assert report.n_texts == 30
     statistic = report.cards[2].statistics["object>"]
-    assert (statistic.value, statistic.low, statistic.n) == (1.0, 1.0, 30)
+    assert (statistic.value, statistic.high, statistic.n) == (1.0, 1.0, 30)
+    assert statistic.low == pytest.approx(0.025 ** (1 / 30))  # right in 30 of 30 texts: the exact binomial interval
+    never = report.cards[0].statistics["bos"]
+    assert 0.0 <= never.low < never.high
     assert statistic.baseline < 0.3
     assert statistic.baseline_by.startswith("offset")
     assert report.with_role("attention-sink") == [report.cards[1]]

@@ -49,6 +49,7 @@ MIN_CASES = 20  # a statistic over fewer cases gives no role
 _POSITIONAL = 0.9
 _HALF = 0.5
 _MARGIN = 0.1
+_TAIL = 0.025  # of a 95 % interval
 _LOCAL = 0.75
 _GLOBAL = 0.9
 _HALF_ROLES = {  # roles with a threshold of one half, by statistic
@@ -299,12 +300,15 @@ class _Kind:
         for name in self.names:
             column = self.columns[name]
             if n_cases[column] > 0:
+                low, high = float(lows[column]), float(highs[column])
+                if name not in _DESCRIPTIONS:
+                    low, high = _spread(low, high, counts[:, column, 1])
                 rivals = self._rivals(name, counts, self.draws.once)
                 best = max(rivals, key=lambda rival: float(rivals[rival][0]))
                 statistics[name] = Statistic(
                     value=float(values[column]),
-                    low=float(lows[column]),
-                    high=float(highs[column]),
+                    low=low,
+                    high=high,
                     n=int(n_cases[column]),
                     baseline=float(rivals[best][0]),
                     baseline_by=best,
@@ -323,6 +327,14 @@ class _Kind:
             if low >= 0 and (rule.role not in roles or low > roles[rule.role].excess):
                 roles[rule.role] = Role(rule.role, rule.statistic, low)
         return tuple(sorted(roles.values(), key=_order))
+
+
+def _spread(low: float, high: float, n_cases: Floats) -> tuple[float, float]:
+    """Return an interval that is no point: of a share of 0 or 1 in every text, the exact binomial one over texts."""
+    if low != high or low not in (0.0, 1.0):
+        return low, high
+    missed = _TAIL ** (1 / np.count_nonzero(n_cases))
+    return (missed, 1.0) if low else (0.0, 1 - missed)
 
 
 def _order(role: Role) -> tuple[bool, float]:
