@@ -74,8 +74,8 @@ def test_hand_made_heads_get_their_roles() -> None:
     statistic = report.cards[2].statistics["object>"]
     assert (statistic.value, statistic.high, statistic.n) == (1.0, 1.0, 30)
     assert statistic.low == pytest.approx(0.025 ** (1 / 30))  # right in 30 of 30 texts: the exact binomial interval
-    never = report.cards[0].statistics["bos"]
-    assert 0.0 <= never.low < never.high
+    never = report.cards[3].statistics["object>"]
+    assert (never.value, never.low, never.high) == (0.0, 0.0, pytest.approx(1 - 0.025 ** (1 / 30)))
     assert statistic.baseline < 0.3
     assert statistic.baseline_by.startswith("offset")
     assert report.with_role("attention-sink") == [report.cards[1]]
