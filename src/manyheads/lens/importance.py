@@ -12,7 +12,7 @@ what is lost without the head.
 of ablating several heads together is reported beside the sum of their single effects.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +20,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from manyheads.lens.ablated_probability import Ablated, LostProbability
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
 from manyheads.lens.scored_rows import Sample
 from manyheads.messages import _
 from manyheads.metrics import Change, Tally, compare_tallies, confidence_interval, resample_matrix, resamples
 from manyheads.model import gated
 from manyheads.tasks import Progress, Task
+
+_MEASURES: dict[Ablated, str] = {"zero": "importance", "mean": "importance_mean", "resample": "importance_resample"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,24 @@ class GradientImportance:
     low: float
     high: float
     n_examples: int
+
+
+@dataclass(frozen=True)
+class HeadImportance:
+    """The importance of one head: by each way to ablate it, and by the gradient."""
+
+    lost: Mapping[Ablated, LostProbability]
+    gradient: GradientImportance
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The importance by the name of each measure."""
+        return {_MEASURES[way]: lost.value for way, lost in self.lost.items()} | {"gradient": self.gradient.value}
+
+    def to_json(self) -> dict[str, float]:
+        """Return the importance by zero ablation, with its interval."""
+        lost = self.lost["zero"]
+        return {"value": lost.value, "low": lost.low, "high": lost.high}
 
 
 @dataclass(frozen=True)

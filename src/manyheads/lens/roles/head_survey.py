@@ -14,14 +14,12 @@ from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError, RecipeError
 from manyheads.lens.ablated_probability import (
     WAYS,
-    Ablated,
-    LostProbability,
     affordable,
     answered_texts,
     lost_probabilities,
 )
 from manyheads.lens.heads import Head, find_heads, heads_of
-from manyheads.lens.importance import Agreement, GradientImportance, ablate, gradient_importance, rank_agreement
+from manyheads.lens.importance import Agreement, HeadImportance, ablate, gradient_importance, rank_agreement
 from manyheads.lens.roles.head_counts import collect_counts
 from manyheads.lens.roles.head_examples import HeadExample, HeadStrengths, measure_strengths, stratified_examples
 from manyheads.lens.roles.role_assignment import (
@@ -50,7 +48,6 @@ _MEASURES = (
     *("strength", "role_score", "aer", "near", "bos", "eos", "punctuation", "weight-1", "weight+1", "duplicate"),
     *("induction", "rare"),
 )
-_IMPORTANCE: dict[Ablated, str] = {"zero": "importance", "mean": "importance_mean", "resample": "importance_resample"}
 # The end of each stage on the scale of progress, by measured times.
 _SAMPLED, _COUNTED, _CONTROLLED, _COMPARED, _STRENGTHS, _GRADIENTS = 0.02, 0.12, 0.5, 0.54, 0.58, 0.64
 _STOPPED = Message("The computation was stopped.")
@@ -59,24 +56,6 @@ _UNREADABLE = Message(
 )
 
 _N_NEAR_MISSES = 4
-
-
-@dataclass(frozen=True)
-class HeadImportance:
-    """The importance of one head: by each way to ablate it, and by the gradient."""
-
-    lost: Mapping[Ablated, LostProbability]
-    gradient: GradientImportance
-
-    @property
-    def values(self) -> dict[str, float]:
-        """The importance by the name of each measure."""
-        return {_IMPORTANCE[way]: lost.value for way, lost in self.lost.items()} | {"gradient": self.gradient.value}
-
-    def to_json(self) -> dict[str, float]:
-        """Return the importance by zero ablation, with its interval."""
-        lost = self.lost["zero"]
-        return {"value": lost.value, "low": lost.low, "high": lost.high}
 
 
 @dataclass(frozen=True)

@@ -242,9 +242,12 @@ def _trace(opened: LensModel, request: TraceRequest, id: str) -> TracedText:
 
 
 def _remarks(opened: LensModel, task: Task, request: TraceRequest) -> Sequence[Message]:
-    """Return the remarks of `predict` on a text and on the model's own answer."""
+    """Return the remarks of `predict` on a text and on the model's own answer.
+
+    A continuation is not generated again for its remarks: it can be long, and may be a sample.
+    """
     prediction: Prediction | None = None
-    if request.answer is None and opened.decode.method != "sample":
+    if request.answer is None and not task.continues_prompts:
         with suppress(DataError):  # a text without a mask, say, has maps but no prediction
             (prediction,) = task.predict([request.text], opened.decode)
     return text_remarks(opened.bundle, request.text, prediction)
