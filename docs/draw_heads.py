@@ -28,6 +28,7 @@ ABOUT = {
     ),
     "quickstart-zh-en": "The model of `manyheads quickstart --direction zh-en`, on such sentences in Chinese.",
     "quickstart-en-de": "The model of `manyheads quickstart --direction en-de`.",
+    "quickstart-de-en": "The model of `manyheads quickstart --direction de-en`.",
     "multi30k": (
         "The Multi30k model, English → Deutsch, on the de-en gold alignments (508 pairs from Europarl, lower-cased): "
         "debates, where it was trained on captions of pictures. " + EARLIER
