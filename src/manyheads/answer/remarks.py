@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from manyheads.answer.answer import Answer
+from manyheads.answer.answer import Answer, is_foreign
 from manyheads.answer.markup_translation import MarkupTranslation
 from manyheads.bundle import Bundle
 from manyheads.messages import Message
 from manyheads.tasks import Classification, Prediction, Translations
-from manyheads.text.language_codes import base_of, is_in_script_of
+from manyheads.text.language_codes import base_of
 from manyheads.text.tokens.seen_words import words_of
 
 N_LINES = 3  # named for each word or warning
 MAX_UNSEEN = 100_000  # words that are counted
-_LINE_KINDS = ("blank_lines", "out_of_scope", "low_confidence", "abstained")
+_LINE_KINDS = ("blank_lines", "foreign", "out_of_scope", "low_confidence", "abstained")
 _COUNTS = ("n_rated", "n_cut_off", "n_errors")
 _N_NAMED = 8  # unseen words in a sentence
 _MANY_UNSEEN = 0.5  # share of words that suggests another language
@@ -68,6 +68,7 @@ class Remarks:
         self.unseen: dict[str, tuple[str, list[int]]] = {}  # by the word in lower case: the word and its first lines
         self.suspect: dict[str, LineNumbers] = {}  # by the warning of a prediction: its lines
         self.blank_lines = LineNumbers()
+        self.foreign = LineNumbers()  # lines that are not in the language that the model reads
         self.out_of_scope = LineNumbers()  # lines that are unlike the training texts of a classifier
         self.low_confidence = LineNumbers()  # lines whose translation is less probable than those of validation
         self.abstained = LineNumbers()  # lines without an answer, since their confidence is lower than asked for
@@ -81,6 +82,8 @@ class Remarks:
             return
         if answer.is_blank:
             self.blank_lines.append(number)
+        if answer.is_foreign:
+            self.foreign.append(number)
         if answer.unseen_words:
             self.add_unseen(number, answer.unseen_words)
         prediction = answer.prediction
@@ -166,7 +169,7 @@ def _language_remarks(bundle: Bundle, text: str) -> list[Message]:
     languages = bundle.task.languages(bundle.task.settings)
     code = base_of(languages[0]) if languages else ""
     name = _LANGUAGES.get(code) or Message("{name}", name=code)
-    if code and not is_in_script_of(text, code):
+    if is_foreign(bundle, text):
         return [Message("The text is not in {language}, the language that this model reads.", language=name)]
     words = {word.casefold() for word in words_of(text)}
     if len(words) < 2 or len(bundle.unseen_words(text)) <= _MANY_UNSEEN * len(words):
