@@ -9,6 +9,7 @@ from click import Context
 from manyheads import corpora, load
 from manyheads.bundle import Bundle
 from manyheads.cli.root import commands
+from manyheads.lens import heads_of
 from manyheads.lens.visible_ablation import find_visible_ablation
 
 from cli.conftest import Run
@@ -60,16 +61,43 @@ def test_prune_refuses_a_large_cost_and_writes_nothing(manyheads: Run, bundle_fo
 
 
 def test_importance_of_every_head_and_attention(manyheads: Run, bundle_folder: Path) -> None:
-    done = manyheads("heads", "importance", bundle_folder, "--json", "--sample", "3")
+    done = manyheads("heads", "importance", bundle_folder, "--json", "--by", "gradient", "--by", "score", *FEW)
     assert done.returncode == 0, done.stderr
     payload = json.loads(done.stdout)
-    assert payload["sample"] == 3
+    assert (payload["sample"], payload["unit"]) == (3, "nats")
+    assert {way: len(heads) for way, heads in payload["lost_probability"].items()} == {
+        "zero": 12,
+        "mean": 12,
+        "resample": 12,
+    }
     assert len(payload["gradient"]) == 12
-    assert len(payload["ablation"]) == 12 + 3
+    assert len(payload["score"]) == 12 + 3
     assert set(payload["sum_of_single"]) == {"encoder.0.self", "decoder.0.self", "decoder.0.cross"}
-    shown = manyheads("heads", "importance", bundle_folder, "--sample", "2").stdout
-    assert "decoder.0.cross/3" in shown
-    assert "ρ = " in shown
+    assert {name: one["n_heads"] for name, one in payload["agreement"].items()} == dict.fromkeys(
+        ("mean", "resample", "gradient", "score"), 12
+    )
+
+
+def test_importance_is_log_probability_unless_asked_otherwise(manyheads: Run, bundle_folder: Path) -> None:
+    done = manyheads("heads", "importance", bundle_folder, *FEW, "--lang", "en")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Log-probability lost without the head, in nats per answer (n = 3)"
+    assert lines[1].split() == ["head", "zero", "95", "%", "mean", "resample"]
+    rows = [line.split(maxsplit=2) for line in lines[2:14]]
+    assert sorted(row[0] for row in rows) == sorted(map(str, heads_of(load(bundle_folder).task.model)))
+    values = [float(row[1]) for row in rows]
+    assert values == sorted(values, reverse=True)
+    assert "gradient" not in done.stdout and "BLEU" not in done.stdout
+    for row in rows:  # the ends of an interval are told apart
+        low, high = row[2].partition("[")[2].partition("]")[0].split(", ")
+        assert low != high
+    assert "[+0.00, +0.00]" not in done.stdout
+    chinese = manyheads("heads", "importance", bundle_folder, *FEW, "--lang", "zh").stdout
+    assert "每个答案" in chinese and "head" not in chinese
+    wrong = manyheads("heads", "importance", bundle_folder, "--by", "magic")
+    assert wrong.returncode == 2
+    assert "'magic' is not one of 'gradient', 'score'" in wrong.stderr
 
 
 def test_invalid_shares_and_folders_are_one_line(manyheads: Run, bundle_folder: Path) -> None:

@@ -142,6 +142,12 @@ def test_unseen_words_are_named(manyheads: Run, untrained: Bundle, tmp_path: Pat
     assert [row["warnings"] for row in rows] == [[], [], []]
 
 
+def test_lines_in_another_language_are_named(manyheads: Run, bundle_folder: Path) -> None:
+    options = ("--greedy", "--no-repeat-ngram", "1", "--lang", "en")
+    done = manyheads("predict", bundle_folder, *options, stdin="The dog\n猫在睡觉\n12:30\n")
+    assert done.stderr == "Warning: 1 line is not in the language that this model reads (line 2).\n"
+
+
 @pytest.mark.parametrize("settings", [ClassifySettings(), ClassifySettings(multi_label=True)])
 def test_blank_line_has_no_label(tmp_path: Path, settings: ClassifySettings) -> None:
     rows = [("a good film", "good"), ("a bad film", "bad")] * 20

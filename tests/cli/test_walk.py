@@ -75,6 +75,8 @@ def test_walk_of_a_bundle(here: Here, bundle_folder: Path) -> None:
     assert "→ 两只猫在睡觉。" in out
     assert "decoder.0.cross/2  (cross-attention)" in out
     assert "Untrained" not in out
+    code, out, err = here("walk", bundle_folder, "猫在睡觉", "--steps", "1", "--answer", "猫")
+    assert (code, err) == (0, "Warning: The text is not in English, the language that this model reads.\n")
 
 
 def test_bad_input_is_one_line(here: Here, bundle_folder: Path) -> None:

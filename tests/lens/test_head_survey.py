@@ -13,7 +13,8 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import LensError
 from manyheads.lens import Head, heads_of, trace_input
-from manyheads.lens.importance import ablate, gradient_importance
+from manyheads.lens.ablated_probability import answered_texts, lost_probabilities
+from manyheads.lens.importance import ablate, gradient_importance, rank_agreement
 from manyheads.lens.roles.head_examples import STRATA, HeadExample, measure_strengths, stratified_examples
 from manyheads.lens.roles.head_survey import head_effect, survey_heads
 from manyheads.lens.roles.role_assignment import make_report
@@ -53,8 +54,14 @@ def test_survey_equals_what_the_commands_compute(untrained: Bundle) -> None:
     sample = encode_examples(untrained.task, with_targets(untrained, sample_examples(untrained, N_TEXTS)))
     report = make_report(untrained.task.model, sample)
     assert tuple(head.card for head in survey.heads) == report.cards
+    importances = [head.importance for head in survey.heads]
     with open_sample(untrained.task, valid_rows(untrained, N_TEXTS), untrained.decode) as rows:
-        assert [head.importance for head in survey.heads] == gradient_importance(untrained.task, rows)
+        assert [one.gradient for one in importances] == gradient_importance(untrained.task, rows)
+    lost = lost_probabilities(untrained.task, answered_texts(untrained.task, valid_rows(untrained, N_TEXTS)))
+    assert {way: [one.lost[way] for one in importances] for way in lost} == lost
+    by_gradient, by_ablation = ([head.values[name] for head in survey.heads] for name in ("gradient", "importance"))
+    assert survey.agreement == rank_agreement(by_gradient, by_ablation)
+    assert survey.to_json()["agreement"]["n_heads"] == len(survey.heads)
     assert (survey.state, survey.n_texts, survey.message) == ("ready", N_TEXTS, None)
     for similarity in compare_heads(untrained.task.model, sample.examples):
         first = next(head for head in survey.heads if head.card.head == similarity.heads[0])
@@ -70,7 +77,8 @@ def test_survey_of_every_task_is_json(kind: str) -> None:
     table = json.loads(json.dumps(survey.to_json(), allow_nan=False))
     assert [head["head"] for head in table["heads"]] == [str(head) for head in heads_of(bundle.task.model)]
     measures = {measure["id"] for measure in table["measures"]}
-    assert {"importance", "entropy", "distance", "confidence", "strength", "role_score", "near"} <= measures
+    assert {"importance", "importance_mean", "importance_resample", "gradient"} <= measures
+    assert {"entropy", "distance", "confidence", "strength", "role_score", "near"} <= measures
     for head in table["heads"]:
         assert set(head["values"]) <= measures
         assert head["color"].startswith("#") and set(head["names"]) == {"en", "zh"}

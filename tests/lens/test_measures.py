@@ -8,6 +8,7 @@ from manyheads.lens.roles.measures import (
     Counts,
     aligned_maps,
     argmax_links,
+    count_alignment,
     count_cross,
     count_links,
     count_relations,
@@ -96,7 +97,42 @@ def test_relations_in_both_directions() -> None:
     assert statistic(counts, "object<") == [1.0]
     assert statistic(counts, "object>") == [0.0]
     # A decoder does not see later words, so relations to them are not counted.
-    assert set(count_relations(words, text, is_causal=True)) == {"subject<", "object>"}
+    names = {name for name in count_relations(words, text, is_causal=True) if "@" not in name}
+    assert names == {"subject<", "object>"}
+
+
+def test_neighbors_of_a_word_with_a_relation() -> None:
+    """the teacher reads a red book: the words between verb and object look at the verb."""
+    text = positions([BOS, 10, 11, 12, 13, 14, 15], (Relation("subject", 1, 2), Relation("object", 5, 2)))
+    words = np.zeros((1, 6, 6))
+    words[0, range(6), [1, 2, 1, 2, 2, 0]] = 1.0
+    counts = count_relations(words, text, is_causal=False)
+    assert (statistic(counts, "object>"), counts["object>"][1]) == ([0.0], 1.0)
+    assert statistic(counts, "object> @-1") == statistic(counts, "object> @-2") == [1.0]
+    assert counts["object> @+1"] == (np.zeros(1), 0.0)  # the text ends
+    # The verb is what the subject looks for, and no neighbor of it; "a" looks at the verb too.
+    assert counts["subject> @+1"][1] == 0.0
+    assert statistic(counts, "subject> @+2") == [1.0]
+    assert statistic(counts, "subject> @-1") == [0.0]
+    # From the verb to its object: "red" has no weight on the object, nor have the others.
+    assert [counts[f"object< @{offset:+d}"][1] for offset in (-2, -1, 1, 2)] == [1.0] * 4
+    # Under a causal mask, a neighbor before the verb cannot see it.
+    causal = count_relations(words, text, is_causal=True)
+    assert [causal[f"object> @{offset:+d}"][1] for offset in (-2, -1)] == [1.0, 1.0]
+    assert causal["subject< @-2"][1] == 0.0
+    # Two objects of one verb are no neighbors of each other.
+    both = positions([BOS, 10, 11, 12], (Relation("object", 1, 0), Relation("object", 2, 0)))
+    assert count_relations(words[:, :3, :3], both, is_causal=False)["object> @+1"][1] == 0.0
+
+
+def test_neighbors_of_aligned_words() -> None:
+    encoded = pair({(0, 0), (1, 1), (2, 2)})
+    late = np.zeros((1, 4, 4))
+    late[0, range(4), [3, 0, 1, 2]] = 1.0  # each position attends to what the one before it writes
+    counts = count_alignment(aligned_maps(late, late, encoded), encoded)
+    assert statistic(counts, "align weights written") == [0.0]
+    assert statistic(counts, "align weights written @+1") == pytest.approx([4 / 5])  # the last word has no neighbor
+    assert statistic(counts, "align weights read") == [1.0]
 
 
 def test_tokens_are_divided_among_words_by_characters() -> None:

@@ -72,10 +72,52 @@ def test_hand_made_heads_get_their_roles() -> None:
     assert report.cards[0].reach == "local"
     assert report.n_texts == 30
     statistic = report.cards[2].statistics["object>"]
-    assert (statistic.value, statistic.low, statistic.n) == (1.0, 1.0, 30)
+    assert (statistic.value, statistic.high, statistic.n) == (1.0, 1.0, 30)
+    assert statistic.low == pytest.approx(0.025 ** (1 / 30))  # right in 30 of 30 texts: the exact binomial interval
+    never = report.cards[3].statistics["object>"]
+    assert (never.value, never.low, never.high) == (0.0, 0.0, pytest.approx(1 - 0.025 ** (1 / 30)))
     assert statistic.baseline < 0.3
     assert statistic.baseline_by.startswith("offset")
     assert report.with_role("attention-sink") == [report.cards[1]]
+
+
+def looking_back_at(words: set[int], text: EncodedExample) -> Floats:
+    """The object and these neighbors of it look at the verb, which is word 2; other words look evenly."""
+    weights = uniform_map(SIZE, SIZE, is_causal=True)[0].copy()
+    (relation,) = text.sides[0].relations
+    for word in {relation.word + neighbor for neighbor in words} - {relation.head}:
+        if relation.head < word < SIZE - 1:
+            weights[word + 1] = 0.0
+            weights[word + 1, relation.head + 1] = 1.0
+    return weights
+
+
+def test_what_the_neighbors_of_a_word_do_as_well_is_no_relation() -> None:
+    texts = texts_of(60)
+    uniform = [[uniform_map(SIZE, SIZE, is_causal=True)[0]] * 3 for _ in texts]
+    heads = [[looking_back_at(words, text) for words in ({0}, {0, -1}, {0, 2})] for text in texts]
+    report = report_of(heads, uniform, texts)
+    assert [card.role for card in report.cards] == ["object>", UNKNOWN, UNKNOWN]
+    values = [card.statistics["object>"] for card in report.cards]
+    assert [statistic.value for statistic in values] == [1.0] * 3
+    assert [statistic.baseline_by for statistic in values[1:]] == ["neighbor-1", "neighbor+2"]
+    assert [statistic.baseline for statistic in values[1:]] == [1.0, 1.0]
+    assert values[0].baseline < 0.3
+
+
+def test_a_role_is_confirmed_on_the_other_half_of_the_texts() -> None:
+    texts = texts_of(80)
+    uniform = uniform_map(SIZE, SIZE, is_causal=True)[0]
+    found = [looking_back_at({0}, text) for text in texts]
+    halves = [[one if number % 2 == half else uniform for half in (0, 1)] for number, one in enumerate(found)]
+    report = report_of(halves, [[uniform, uniform] for _ in texts], texts)
+    # On all texts together each of them is right in half of the cases, far more often than any baseline.
+    for card in report.cards:
+        statistic = card.statistics["object>"]
+        assert statistic.low > statistic.baseline + 0.1
+        assert card.role == UNKNOWN
+    everywhere = report_of([[one] for one in found], [[uniform] for _ in texts], texts)
+    assert everywhere.cards[0].role == "object>"
 
 
 def test_role_that_a_control_meets_is_not_assigned() -> None:

@@ -12,6 +12,7 @@ from sacrebleu import corpus_bleu, corpus_chrf, corpus_ter
 from manyheads.metrics import (
     bleu,
     chrf,
+    format_change,
     format_score,
     looks_tokenized,
     lower_is_better,
@@ -166,6 +167,14 @@ def test_scores_are_formatted_with_significant_decimals() -> None:
     assert format_score("accuracy", 98.57) == "98.6"
     assert format_score("nats per character", 1.4999) == format_score("nats per character", -1.4999) == "1.500"
     assert format_score("perplexity per word", 1095.314) == "1,095.31"
+
+
+def test_the_ends_of_an_interval_are_told_apart() -> None:
+    assert format_change(-1.234, -2.0, 0.5) == ("-1.23", "[-2.00, +0.50]")
+    assert format_change(0.0004, 0.0002, 0.0011) == ("+0.000", "[+0.000, +0.001]")
+    assert format_change(0.00021, 0.0002, 0.00023) == ("+0.00021", "[+0.00020, +0.00023]")
+    assert format_change(1e-12, -1e-12, 2e-12) == ("+0.00", "")
+    assert format_change(0.0, 0.0, 0.0) == ("+0.00", "")
 
 
 def test_lower_is_better() -> None:

@@ -98,6 +98,36 @@ def test_a_gate_per_row_applies_to_that_row_alone() -> None:
             assert largest_difference(output[row], run(model)[row]) < 1e-6
 
 
+@pytest.mark.parametrize(
+    "gate", [torch.tensor([0.0, 1.0]), torch.tensor([[0.0, 0.5], [1.0, 0.0]])], ids=["all", "rows"]
+)
+def test_a_replacement_stands_in_for_what_the_gate_takes_away(gate: Tensor) -> None:
+    model, tap, values = model_of(small()), Tap(), torch.randn(2, 1, 4, generator=torch.Generator().manual_seed(1))
+    seen = []
+
+    def replacement(heads: Tensor) -> Tensor:
+        seen.append(heads)
+        return values.expand(2, heads.size(2), 4)
+
+    with gated(model, {"decoder.1.cross": gate}, {"decoder.1.cross": replacement}):
+        run(model, tap)
+    heads, share = tap["decoder.1.cross.heads"], gate[..., None, None]
+    assert heads.shape[-1] == 4
+    assert torch.equal(seen[0], heads)
+    output = model.decoder[1].cross_attention.output((share * heads + (1 - share) * values).transpose(1, 2).flatten(2))
+    assert largest_difference(tap["decoder.1.cross.output"], output) < 1e-6
+    assert model.decoder[1].cross_attention.replacement is None
+
+
+def test_a_replacement_by_the_heads_themselves_changes_nothing() -> None:
+    model = model_of(small())
+    plain = run(model)
+    with gated(model, GATES, {name: lambda heads: heads for name in GATES if name != "encoder.0.self"}):
+        with gated(model, {"encoder.0.self": torch.ones(2)}):
+            assert largest_difference(run(model), plain) < 1e-5
+        assert largest_difference(run(model), plain) > 1e-3
+
+
 def test_gates_receive_gradients() -> None:
     model, gate = model_of(small()), torch.ones(2, requires_grad=True)
     with gated(model, {"decoder.1.cross": gate}):

@@ -16,6 +16,7 @@ from manyheads.serve.lens_page import lens_session
 from manyheads.serve.lens_page.lens_model import MAX_CHARACTERS, LensModel
 from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
 from manyheads.serve.service.problems import ProblemError
+from manyheads.text.tokens.seen_words import SeenWords
 
 from lens.makers import SHORT, TEXTS, task_of
 
@@ -259,3 +260,17 @@ def test_a_bundle_on_a_server_has_the_name_it_is_served_by() -> None:
     opened = LensModel("a", Path("/home/owner/client/bundle"), bundle_of("classify"))
     assert opened.name == "client"
     assert replace(opened, served_as="reviews").describe()["name"] == "reviews"
+
+
+def test_the_page_has_the_remarks_of_predict(untrained: Bundle) -> None:
+    knowing = replace(untrained, seen_words=SeenWords.of(["The cat sees the dog."]))
+    session = LensSession([LensModel("a", Path("x"), knowing)])
+    foreign = session.trace(TraceRequest("a", "猫在睡觉")).view["warnings"]
+    assert [warning["en"] for warning in foreign][:2] == [
+        "The text is not in English, the language that this model reads.",
+        "Not seen in training: 猫, 在, 睡, 觉.",
+    ]
+    assert foreign[1]["zh"] == "训练中未见过：猫, 在, 睡, 觉。"
+    assert session.trace(TraceRequest("a", "The cat", answer="猫")).view["warnings"] == []
+    unseen = session.trace(TraceRequest("a", "The cat sees Goethe", answer="猫")).view["warnings"]
+    assert [warning["en"] for warning in unseen] == ["Not seen in training: Goethe."]

@@ -7,6 +7,7 @@ from typing import Any
 from manyheads.answer.markup_translation import MarkupTranslation
 from manyheads.bundle import Bundle
 from manyheads.tasks import Generation, Prediction
+from manyheads.text.language_codes import base_of, is_in_script_of
 from manyheads.text.reading.gold_alignments import Link
 
 BLANK_NOTE = "The text is blank."
@@ -34,6 +35,7 @@ class Answer:
     text: str
     prediction: Prediction | MarkupTranslation  # that of an empty text if there is an error
     unseen_words: Sequence[str] | None = None  # that did not occur in training; None if the bundle stores no words
+    is_foreign: bool = False  # by its script, the text is not in the language that the model reads
     is_blank: bool = False  # the text has nothing to answer; a language model starts a new text there
     error: str = ""  # why the model cannot read the text
     alignment: WordAlignment | None = None
@@ -41,6 +43,12 @@ class Answer:
     def line(self) -> str:
         """Return the answer as one line; empty if there is nothing to answer."""
         return "" if self.error or self.is_blank else self.prediction.line()
+
+
+def is_foreign(bundle: Bundle, text: str) -> bool:
+    """Whether a text cannot be in the language that a bundle reads, by its script; a text without letters can."""
+    languages = bundle.task.languages(bundle.task.settings)
+    return bool(languages) and bool(languages[0]) and not is_in_script_of(text, base_of(languages[0]))
 
 
 def answer_fields(answer: Answer, bundle: Bundle) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from manyheads.answer.answer import Answer, WordAlignment, answer_fields, token_counts
+from manyheads.answer.answer import Answer, WordAlignment, answer_fields, is_foreign, token_counts
 from manyheads.answer.markup_translation import MarkupTranslation, MarkupTranslator
 from manyheads.answer.request import DEFAULT_OPTIONS, AnswerOptions
 from manyheads.bundle import Bundle
@@ -76,6 +76,7 @@ class Answerer:
                 text,
                 prediction,
                 self._unseen_words(readable[index], prediction),
+                is_foreign(bundle, _plain_text(readable[index], prediction)),
                 not starts_texts and is_blank(text),
                 errors.get(index, ""),
                 alignment,
@@ -160,6 +161,10 @@ class Answerer:
             links = [] if is_blank(text) or is_blank(answer) else self.aligner.align([text], [answer], [parts])[0]
             aligned.append(WordAlignment(split_words(text).words, split_words(answer).words, links, heads))
         return aligned
+
+
+def _plain_text(text: str, prediction: Prediction | MarkupTranslation) -> str:
+    return " ".join(prediction.segments) if isinstance(prediction, MarkupTranslation) else text
 
 
 def _method(bundle: Bundle, options: AnswerOptions) -> str:

@@ -1,20 +1,38 @@
-"""`Remarks`: what is remarkable about many answers: unseen words, suspect outputs, texts that cannot be read.
+"""What is remarkable about answers: unseen words, another language, suspect outputs, texts that cannot be read.
 
-It takes little memory however many answers there are. How remarks read in a terminal is decided in the cli package.
+`Remarks` collects what concerns many answers and takes little memory however many there are; how that reads in a
+terminal is decided in the cli package. `text_remarks` returns the remarks on one text as sentences, for all that look
+closely at one text: the lens page, its saved form, and the walk.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from manyheads.answer.answer import Answer
+from manyheads.answer.answer import Answer, is_foreign
 from manyheads.answer.markup_translation import MarkupTranslation
-from manyheads.tasks import Classification, Translations
+from manyheads.bundle import Bundle
+from manyheads.messages import Message
+from manyheads.tasks import Classification, Prediction, Translations
+from manyheads.text.language_codes import base_of
+from manyheads.text.tokens.seen_words import words_of
 
 N_LINES = 3  # named for each word or warning
 MAX_UNSEEN = 100_000  # words that are counted
-_LINE_KINDS = ("blank_lines", "out_of_scope", "low_confidence", "abstained")
+_LINE_KINDS = ("blank_lines", "foreign", "out_of_scope", "low_confidence", "abstained")
 _COUNTS = ("n_rated", "n_cut_off", "n_errors")
+_N_NAMED = 8  # unseen words in a sentence
+_MANY_UNSEEN = 0.5  # share of words that suggests another language
+_LANGUAGES = {"en": Message("English"), "zh": Message("Chinese"), "de": Message("German")}
+_WARNINGS = {
+    "repetition": Message("The output repeats itself. Check it for repetitions."),
+    "length": Message("The output is more than twice as long as in training. Check its end."),
+    "short": Message("The output is shorter than in training. Something may have been left out."),
+    "missing": Message("Code, markup or addresses of the source were lost."),
+}
+_LOW_CONFIDENCE = Message(
+    "Low confidence: nearly all translations of the validation set were more probable. Check this one."
+)
 
 
 @dataclass
@@ -50,6 +68,7 @@ class Remarks:
         self.unseen: dict[str, tuple[str, list[int]]] = {}  # by the word in lower case: the word and its first lines
         self.suspect: dict[str, LineNumbers] = {}  # by the warning of a prediction: its lines
         self.blank_lines = LineNumbers()
+        self.foreign = LineNumbers()  # lines that are not in the language that the model reads
         self.out_of_scope = LineNumbers()  # lines that are unlike the training texts of a classifier
         self.low_confidence = LineNumbers()  # lines whose translation is less probable than those of validation
         self.abstained = LineNumbers()  # lines without an answer, since their confidence is lower than asked for
@@ -63,6 +82,8 @@ class Remarks:
             return
         if answer.is_blank:
             self.blank_lines.append(number)
+        if answer.is_foreign:
+            self.foreign.append(number)
         if answer.unseen_words:
             self.add_unseen(number, answer.unseen_words)
         prediction = answer.prediction
@@ -121,3 +142,44 @@ class Remarks:
         for name in _COUNTS:
             setattr(self, name, getattr(self, name) + table[name])
         self.errors += table["errors"]
+
+
+def text_remarks(bundle: Bundle, text: str, prediction: Prediction | None = None) -> tuple[Message, ...]:
+    """Return the remarks on one text, and on its prediction if it is given, as sentences.
+
+    A model that knows neither a text's words nor its language answers with the same assurance as ever, and its heads
+    attend to something.
+    """
+    remarks = [*_language_remarks(bundle, text), *_unseen_remarks(bundle, text)]
+    remarks += [_WARNINGS[name] for name in getattr(prediction, "warnings", ()) if name in _WARNINGS]
+    if isinstance(prediction, Translations) and prediction.is_low_confidence:
+        remarks.append(_LOW_CONFIDENCE)
+    if isinstance(prediction, Classification) and prediction.is_out_of_scope:
+        remarks.append(
+            Message(
+                "Out of scope: the text is unlike all training texts (score {score}), so probably no label fits.",
+                score=f"{prediction.out_of_scope:.2f}",
+            )
+        )
+    return tuple(remarks)
+
+
+def _language_remarks(bundle: Bundle, text: str) -> list[Message]:
+    """Return whether a text seems to be in another language than the model reads."""
+    languages = bundle.task.languages(bundle.task.settings)
+    code = base_of(languages[0]) if languages else ""
+    name = _LANGUAGES.get(code) or Message("{name}", name=code)
+    if is_foreign(bundle, text):
+        return [Message("The text is not in {language}, the language that this model reads.", language=name)]
+    words = {word.casefold() for word in words_of(text)}
+    if len(words) < 2 or len(bundle.unseen_words(text)) <= _MANY_UNSEEN * len(words):
+        return []
+    if not code:
+        return [Message("Most words of the text did not occur in training.")]
+    return [Message("Most words of the text did not occur in training: is it {language}?", language=name)]
+
+
+def _unseen_remarks(bundle: Bundle, text: str) -> list[Message]:
+    words = bundle.unseen_words(text)
+    named = ", ".join(words[:_N_NAMED]) + (" …" if len(words) > _N_NAMED else "")
+    return [Message("Not seen in training: {list}.", list=named)] if words else []

@@ -171,6 +171,8 @@ def show_remarks(remarks: "Remarks") -> None:
     """Write the remarks to standard error, and forget them."""
     if remarks.blank_lines.n_lines:
         click.echo(_describe_blank(remarks.blank_lines), err=True)
+    if remarks.foreign.n_lines:
+        click.echo(_describe_foreign(remarks.foreign), err=True)
     if remarks.unseen:
         click.echo(_describe_unseen(list(remarks.unseen.values())), err=True)
     if remarks.out_of_scope.n_lines:
@@ -205,6 +207,15 @@ def _describe_blank(lines: "LineNumbers") -> str:
     return _n(
         "Warning: 1 line has no text ({lines}): its output line is empty.",
         "Warning: {n:,} lines have no text ({lines}): their output lines are empty.",
+        lines.n_lines,
+        lines=_name_lines(lines),
+    )
+
+
+def _describe_foreign(lines: "LineNumbers") -> str:
+    return _n(
+        "Warning: 1 line is not in the language that this model reads ({lines}).",
+        "Warning: {n:,} lines are not in the language that this model reads ({lines}).",
         lines.n_lines,
         lines=_name_lines(lines),
     )

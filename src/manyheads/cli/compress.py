@@ -90,10 +90,10 @@ def quantize(
 
 def describe_trade_off(trade_off: "TradeOff") -> str:
     """Describe the cost and the speed of a compressed bundle in one line."""
-    from manyheads.metrics import display_name
+    from manyheads.metrics import display_name, format_change
 
     change = trade_off.change
-    interval = f"{change.difference:+.2f} [{change.low:+.2f}, {change.high:+.2f}]"
+    interval = " ".join(format_change(change.difference, change.low, change.high)).strip()
     cost = _(
         "{name} {before:.2f} → {value:.2f} ({interval}, validation n = {n_texts:,})",
         name=display_name(change.name),

@@ -65,10 +65,11 @@ _SAMPLE_ROWS = click.option(
     short_help=_("Show a role card for every head."),
     help=_("""Show the role of every head, by published definitions.
 
-        Each statistic is shown beside its best fixed baseline and the best head of untrained models, with a 95 %
-        interval over texts. Heads that match no definition are labeled "unknown". A bundle trained on the built-in
-        corpus has gold annotation. Other bundles use their validation text, --text, or --gold: CoNLL-U trees, or word
-        alignments in three files (source words, target words, links).
+        Each statistic is shown beside its best baseline (a fixed offset, or the neighboring words) and the best head of
+        untrained models, with a 95 % interval over texts. One half of the texts selects roles, the other confirms them.
+        Heads that match no definition are labeled "unknown". A bundle trained on the built-in corpus has gold
+        annotation. Other bundles use their validation text, --text, or --gold: CoNLL-U trees, or word alignments in
+        three files (source words, target words, links).
 
         \b
         Example:
@@ -143,26 +144,38 @@ def example(bundle: Path, as_json: bool) -> None:
 
 @heads.command(
     short_help=_("Measure how important every head is."),
-    help=_("""Measure the importance of every head by the gradient and by ablation.
+    help=_("""Measure how much log-probability answers lose without each head, in nats per answer.
 
-        Ablation is the change of the task's score without the head, on rows of the bundle's validation set; generated
-        text is decoded greedily. Brackets hold 95 % intervals over these rows.
+        The head's output is replaced by zero, by its mean over all texts, or by its output at another text (resample).
+        The answers are the references of the bundle's validation rows; models without references are measured by their
+        own answers. Brackets hold 95 % intervals over these rows.
+
+        --by gradient adds the importance by gradient, which is faster, and how far both rankings agree. --by score adds
+        the change of the task's score, of single heads and of whole attentions; generated text is decoded greedily.
 
         \b
         Example:
           manyheads heads importance runs/mail/bundle
+          manyheads heads importance runs/mail/bundle --by gradient --by score
           manyheads heads importance runs/mail/bundle --sample 500 --json
         """),
 )
 @click.argument("bundle", type=_PATH)
+@click.option(
+    "--by",
+    "also_by",
+    multiple=True,
+    type=click.Choice(["gradient", "score"]),
+    help=_("Also measure importance in this way; can be repeated."),
+)
 @_SAMPLE_ROWS
 @VALID_FILES
 @JSON_RESULTS
-def importance(bundle: Path, sample: int, valid: tuple[Path, ...], as_json: bool) -> None:
-    """Measure gradient importance and ablation of every head."""
-    from manyheads.cli.head_results import measure_importance
+def importance(bundle: Path, also_by: tuple[str, ...], sample: int, valid: tuple[Path, ...], as_json: bool) -> None:
+    """Measure the importance of every head."""
+    from manyheads.cli.head_importance import measure_importance
 
-    measure_importance(bundle, sample, valid, as_json=as_json)
+    measure_importance(bundle, also_by, sample, valid, as_json=as_json)
 
 
 @heads.command(

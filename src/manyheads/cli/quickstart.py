@@ -255,7 +255,8 @@ def _show_next(bundle: Path, job: "Quickstart", corpus: str, examples: _Examples
     from manyheads.bundle import load
     from manyheads.cli.train import echo_table
 
-    other = "--direction de-en" if job.n_languages == 2 else f"--language {'en' if corpus == 'zh' else 'zh'}"
+    reverse = "-".join(reversed(corpus.split("-")))
+    other = f"--direction {reverse}" if job.n_languages == 2 else f"--language {'en' if corpus == 'zh' else 'zh'}"
     task = "" if job.name == "translate" else f"--task {job.name} "
     loaded = load(bundle)
     content = _("(copy this folder anywhere)")

@@ -28,6 +28,7 @@ from manyheads.metrics import (
     Section,
     ThresholdChoice,
     display_name,
+    format_change,
     format_score,
     lower_is_better,
     score_notes,
@@ -351,7 +352,7 @@ def difference_lines(found: Difference) -> tuple[Text, Text]:
         better, worse = (_("better"), "green"), (_("worse"), "red")
         verdict, style = better if found.difference > 0 else worse
     line = Text(_("  {name}  {value:.1f} against {other:.1f}: ", name=found.name, value=found.value, other=found.other))
-    line.append(f"{found.difference:+.2f} [{found.low:+.2f}, {found.high:+.2f}]", style="bold")
+    line.append(" ".join(format_change(found.difference, found.low, found.high)).strip(), style="bold")
     p_values = _(
         "p = {bootstrap} bootstrap, {randomization} randomization",
         bootstrap=_format_p(found.p_bootstrap),

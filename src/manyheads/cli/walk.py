@@ -142,10 +142,15 @@ def _is_folder(text: str) -> bool:
 
 
 def _walk_bundle(bundle: Path, text: str, options: dict[str, Any]) -> "Walk":
+    from manyheads.answer.remarks import text_remarks
     from manyheads.bundle import load
     from manyheads.walks.block_walk import walk as walk_model
 
-    return walk_model(load(bundle), text, **options)
+    loaded = load(bundle)
+    walked = walk_model(loaded, text, **options)
+    for remark in text_remarks(loaded, text):
+        click.echo(_("Warning: {text}", text=remark), err=True)
+    return walked
 
 
 def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:

@@ -1,12 +1,18 @@
-"""The importance of heads, measured in two ways: by the gradient, and by ablation.
+"""The importance of heads by the gradient and by the change of a score, and how far two rankings of heads agree.
+
+`ablated_probability` measures importance by log-probability, which is finer than a score: a score changes only where an
+answer does.
 
 Gradient importance (Michel 2019) is I_h = E_x |∂L(x)/∂ξ_h| at ξ = 1, where ξ_h scales the head's output and L(x) is the
 task's loss summed over the tokens of example x. The heads of each attention are then divided by their joint ℓ2 norm, as
-in the paper. Ablation is the change of the task's score without the head, on the same rows. Ablations do not add up, so
-the effect of ablating several heads together is reported beside the sum of their single effects.
+in the paper. It takes one pass for all heads, but it is the slope where the head is whole, which can say little about
+what is lost without the head.
+
+`ablate` returns the change of the task's score without heads, on the same rows. Ablations do not add up, so the effect
+of ablating several heads together is reported beside the sum of their single effects.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +20,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from manyheads.lens.ablated_probability import Ablated, LostProbability
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
 from manyheads.lens.scored_rows import Sample
 from manyheads.messages import _
 from manyheads.metrics import Change, Tally, compare_tallies, confidence_interval, resample_matrix, resamples
 from manyheads.model import gated
 from manyheads.tasks import Progress, Task
+
+_MEASURES: dict[Ablated, str] = {"zero": "importance", "mean": "importance_mean", "resample": "importance_resample"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +41,24 @@ class GradientImportance:
     low: float
     high: float
     n_examples: int
+
+
+@dataclass(frozen=True)
+class HeadImportance:
+    """The importance of one head: by each way to ablate it, and by the gradient."""
+
+    lost: Mapping[Ablated, LostProbability]
+    gradient: GradientImportance
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The importance by the name of each measure."""
+        return {_MEASURES[way]: lost.value for way, lost in self.lost.items()} | {"gradient": self.gradient.value}
+
+    def to_json(self) -> dict[str, float]:
+        """Return the importance by zero ablation, with its interval."""
+        lost = self.lost["zero"]
+        return {"value": lost.value, "low": lost.low, "high": lost.high}
 
 
 @dataclass(frozen=True)

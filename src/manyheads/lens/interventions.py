@@ -4,8 +4,9 @@ All functions set gates on the model for as long as they run, and a model has on
 model between threads hold a lock. When a function returns or raises, the gates are as they were before.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from manyheads.lens.aligner import Aligner
 from manyheads.lens.heads import Head, ablation_gates, find_heads, heads_of
 from manyheads.messages import Message, _
 from manyheads.model import Transformer, gated
+from manyheads.model.attention import Replacement
 from manyheads.tasks import GenerativeTask, ModelInput, Task
 from manyheads.tasks.lens_output import LensOutput, WriterProbe
 from manyheads.text.markup.copyable_spans import copyable_spans
@@ -98,7 +100,7 @@ def text_importance(
         raise LensError(_("There is no answer whose probability could change. Give an answer, or a text with [MASK]."))
     probe = task.lens_probe(model_input)
     whole = float(probe.log_probabilities(1)[0])
-    without = _without_each_head(task.model, model_input, probe.log_probabilities, progress)
+    without = without_each_head(task.model, model_input, probe.log_probabilities, progress)
     return [(head, whole - float(value)) for head, value in zip(heads_of(task.model), without, strict=True)]
 
 
@@ -124,22 +126,26 @@ def contrast_heads(
         return logits[:, chosen] - logits[:, other]
 
     whole = float(difference(1)[0])
-    without = _without_each_head(task.model, model_input, difference, progress)
+    without = without_each_head(task.model, model_input, difference, progress)
     effects = [(head, whole - float(value)) for head, value in zip(heads_of(task.model), without, strict=True)]
     return HeadContrast(choice.chosen, choice.instead, whole, tuple(effects))
 
 
-def _without_each_head(
+def without_each_head(
     model: Transformer,
     model_input: ModelInput,
     measure: Callable[[int], Float[Tensor, " N"]],
-    progress: Callable[[float], None],
+    progress: Callable[[float], None] = lambda share: None,
+    replacements: Mapping[str, Replacement] = MappingProxyType({}),
 ) -> list[float]:
-    """Return a measure of the text without each head: copies of the text in one pass, each with gates of its own."""
+    """Return a measure of the text without each head: copies of the text in one pass, each with gates of its own.
+
+    `replacements` stand in for the output of the head that is ablated; without them, it is zero.
+    """
     n_positions = max(1, len(model_input.source) + len(model_input.target))
     measured: list[float] = []
     for gates, n_rows in _row_gates(model, max(1, _BATCH_POSITIONS // n_positions)):
-        with gated(model, gates):
+        with gated(model, gates, replacements):
             measured += measure(n_rows).tolist()
         progress(len(measured) / len(heads_of(model)))
     return measured

@@ -46,7 +46,7 @@ from manyheads.metrics.display_names import (
 )
 from manyheads.metrics.label_scorecard import LabelCard, Mistake, label_card
 from manyheads.metrics.language_scorecard import LanguageCard, MaskedCard, language_card, masked_card
-from manyheads.metrics.score import Score, Use, format_score, lower_is_better, score_notes
+from manyheads.metrics.score import Score, Use, format_change, format_score, lower_is_better, score_notes
 from manyheads.metrics.significance import Difference, compare
 from manyheads.metrics.span_scorecard import IntentRule, SpanCard, WorstSentence, span_card
 from manyheads.metrics.tallies import (
@@ -124,6 +124,7 @@ __all__ = [
     "count_rows",
     "display_name",
     "f1_tally",
+    "format_change",
     "format_score",
     "label_card",
     "label_decisions",

@@ -18,6 +18,7 @@ _USES: dict[str, Message] = {
     "calibration": Message("to calibrate the probabilities"),
     "decoding": Message("to choose the length penalty"),
 }
+_MAX_DECIMALS = 9  # of a change; finer differences are rounding errors
 _DECIMALS = {"loss": 3, "nats": 3, "bits": 3, "perplexity": 2}  # by the first word of the name; 1 for all others
 
 
@@ -61,6 +62,17 @@ def format_score(name: str, value: float) -> str:
     """
     value = abs(value) if lower_is_better(name) else value
     return f"{value:,.{_DECIMALS.get(_first_word(name), 1)}f}"
+
+
+def format_change(difference: float, low: float, high: float) -> tuple[str, str]:
+    """Format a change and its interval with as many decimals as tell the ends of the interval apart, at least two.
+
+    The interval is "" where it is a point, as where no text is scored otherwise.
+    """
+    for decimals in range(2, _MAX_DECIMALS + 1):
+        if round(low, decimals) != round(high, decimals):
+            return f"{difference:+.{decimals}f}", f"[{low:+.{decimals}f}, {high:+.{decimals}f}]"
+    return f"{difference:+.2f}", ""
 
 
 def _first_word(name: str) -> str:

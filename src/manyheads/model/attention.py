@@ -59,6 +59,8 @@ def masked_softmax(scores: Float[Tensor, "*B Q K"], visible: Bool[Tensor, "*#B #
 
 Gate = Float[Tensor, " H"] | Float[Tensor, "B H"]  # one number per head, or one per row and head
 GateFactory = Callable[[int], Gate]  # called in every forward pass with the number of rows
+# Called in every forward pass with the outputs of all heads; returns what stands in for the closed part of each.
+Replacement = Callable[[Float[Tensor, "B H Q E"]], Float[Tensor, "*#B H #Q E"]]
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class MultiHeadAttention(nn.Module):
         self.name = name  # such as "encoder.0.self"; taps and gates refer to an attention by its name
         self.heads = heads
         self.gate: Gate | GateFactory | None = None  # set by `gated` for the length of a with block
+        self.replacement: Replacement | None = None  # of gated heads, also set by `gated`; None: zero
         self.register_buffer("groups", torch.tensor(groups), persistent=False)
         self.dropout = dropout
         self.head_dropout = Dropout(head_dropout)
@@ -131,7 +134,8 @@ class MultiHeadAttention(nn.Module):
         if self.gate is not None:
             gate = self.gate if isinstance(self.gate, Tensor) else self.gate(heads.size(0))
             check_gate(gate, self.heads.n_heads, self.name)
-            heads = heads * gate[..., None, None]
+            gate = gate[..., None, None]
+            heads = gate * heads if self.replacement is None else gate * heads + (1 - gate) * self.replacement(heads)
         output = self.output(heads.transpose(1, 2).flatten(2))  # Concat(head_1, …, head_h) W^O
         if tap is not None:
             tap.receive(f"{self.name}.output", output)

@@ -17,6 +17,8 @@ _COMPRESSED = (".gz", ".zst")
 # Scripts that identify a language, or nearly so.
 _SCRIPTS = {"ja": "\u3040-\u30ff", "ko": "\uac00-\ud7a3", "zh": "\u4e00-\u9fff", "th": "\u0e01-\u0e5b"}
 _SCRIPTS |= {"el": "\u0370-\u03ff", "he": "\u0590-\u05ff", "ka": "\u10a0-\u10ff", "hy": "\u0530-\u058f"}
+_HAN = ("zh", "yue", "ja")  # languages that can be written in Chinese characters alone
+_FEW_WORDS = 3
 # Minimum share of letters in the script: Chinese text contains English words, and Japanese text mixes kanji with kana.
 _MIN_SHARE = 0.1
 
@@ -38,6 +40,20 @@ def language_of_text(text: str) -> str:
         if n_letters and len(re.findall(f"[{letters}]", text)) > _MIN_SHARE * n_letters:
             return language
     return ""
+
+
+def is_in_script_of(text: str, language: str) -> bool:
+    """Whether a text may be written in this language by its script.
+
+    Names and codes in Latin letters occur in every language: only a text of several words is told by them.
+    """
+    found = language_of_text(text)
+    if found == language or (found == "zh" and language in _HAN):
+        return True
+    if language in _SCRIPTS:
+        return not found and sum(any(map(str.isalpha, word)) for word in text.split()) < _FEW_WORDS
+    n_found = len(re.findall(f"[{_SCRIPTS[found]}]", text)) if found else 0
+    return n_found <= sum(map(str.isalpha, text)) / 2
 
 
 def language_of_suffix(path: Path) -> str:

@@ -9,7 +9,7 @@ import { allHeads, headsByKind, parseHead, randomHeads, shortName, toggled } fro
 import { headsCsv } from "#page/lens/heads_page.js";
 import { changedEntities, hasNewEntity } from "#page/lens/answer_text.js";
 import { isEveryWordTagged, taggedWords } from "#page/lens/answer_text.js";
-import { splittingOf, specialsOf } from "#page/lens/tour.js";
+import { compareTargets, splittingOf, specialsOf } from "#page/lens/tour.js";
 
 const t = (key, values = {}) => [key, ...Object.values(values)].join(" ");
 
@@ -149,4 +149,14 @@ test("the tour says how words and characters became tokens", () => {
   assert.match(said, /tour_1_split_all 1 0 1 sleeping sleep \+ ing/);
   assert.match(said, /tour_1_joined 3 0 2 1.*tour_1_bytes 3 0 2 1 猫/);
   assert.match(said, /tour_1_space_own/);
+});
+
+test("the tour counts at how many tokens the heads look, and finds a row where they differ more", () => {
+  const map = (rows) => ({ n_queries: rows.length, n_keys: 3, values: Float32Array.from(rows.flat()) });
+  const maps = [map([[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0, 1, 0]]), map([[0.6, 0.4, 0], [0.5, 0.4, 0.1], [0, 1, 0]]), null];
+  assert.deepEqual(compareTargets(maps, 0, [0, 1, 2]), { n: 2, targets: [0], best: 1, most: 2 });
+  assert.deepEqual(compareTargets(maps, 1, [0, 1, 2]), { n: 2, targets: [1, 0], best: null, most: 2 });
+  assert.deepEqual(compareTargets(maps, 2, [0, 2]), { n: 2, targets: [1], best: null, most: 1 });
+  assert.deepEqual(compareTargets(maps, 2, [9]), { n: 2, targets: [1], best: null, most: 1 });
+  assert.equal(compareTargets([maps[0], null], 0, [0]), null);
 });

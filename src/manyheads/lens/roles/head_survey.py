@@ -1,7 +1,7 @@
 """`HeadSurvey`: what every head of a bundle does over the bundle's own texts, for the pages of the lens.
 
 It combines what the commands `heads show` and `heads importance` compute, with the same results for the same sample:
-roles with their evidence, gradient importance, similar heads, and examples from strong to weak.
+roles with their evidence, importance by ablation and by gradient, similar heads, and examples from strong to weak.
 """
 
 import math
@@ -12,8 +12,14 @@ from typing import Any
 
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError, LensError, RecipeError
-from manyheads.lens.heads import Head, find_heads
-from manyheads.lens.importance import GradientImportance, ablate, gradient_importance
+from manyheads.lens.ablated_probability import (
+    WAYS,
+    affordable,
+    answered_texts,
+    lost_probabilities,
+)
+from manyheads.lens.heads import Head, find_heads, heads_of
+from manyheads.lens.importance import Agreement, HeadImportance, ablate, gradient_importance, rank_agreement
 from manyheads.lens.roles.head_counts import collect_counts
 from manyheads.lens.roles.head_examples import HeadExample, HeadStrengths, measure_strengths, stratified_examples
 from manyheads.lens.roles.role_assignment import (
@@ -38,11 +44,12 @@ from manyheads.tasks.lens_examples import Example
 EFFECT_ROWS = 100
 _N_NEAREST = 5
 _MEASURES = (
-    *("importance", "entropy", "distance", "confidence", "strength", "role_score", "aer", "near", "bos", "eos"),
-    *("punctuation", "weight-1", "weight+1", "duplicate", "induction", "rare"),
+    *("importance", "importance_mean", "importance_resample", "gradient", "entropy", "distance", "confidence"),
+    *("strength", "role_score", "aer", "near", "bos", "eos", "punctuation", "weight-1", "weight+1", "duplicate"),
+    *("induction", "rare"),
 )
 # The end of each stage on the scale of progress, by measured times.
-_SAMPLED, _COUNTED, _CONTROLLED, _COMPARED, _STRENGTHS = 0.02, 0.2, 0.8, 0.86, 0.92
+_SAMPLED, _COUNTED, _CONTROLLED, _COMPARED, _STRENGTHS, _GRADIENTS = 0.02, 0.12, 0.5, 0.54, 0.58, 0.64
 _STOPPED = Message("The computation was stopped.")
 _UNREADABLE = Message(
     "The validation data of this bundle cannot be read. Give rows like those: manyheads lens BUNDLE --valid FILE."
@@ -57,7 +64,7 @@ class SurveyedHead:
 
     card: RoleCard
     strength: float
-    importance: GradientImportance | None  # None without validation rows
+    importance: HeadImportance | None  # None without validation rows
     nearest: tuple[tuple[str, float], ...]  # heads with similar weights, and their Jensen–Shannon divergence
     examples: tuple[HeadExample, ...]
 
@@ -70,7 +77,7 @@ class SurveyedHead:
         if aligned := [value for name, value in known.items() if name.startswith("align")]:
             known["aer"] = 1 - max(aligned)
         if self.importance is not None:
-            known["importance"] = self.importance.value
+            known |= self.importance.values
         return {name: known[name] for name in _MEASURES if name in known}
 
     def to_json(self) -> dict[str, Any]:
@@ -85,9 +92,7 @@ class SurveyedHead:
             "reach": card.reach,
             "values": self.values,
             "evidence": role_evidence(card),
-            "importance": None
-            if importance is None
-            else {"value": importance.value, "low": importance.low, "high": importance.high},
+            "importance": None if importance is None else importance.to_json(),
             "nearest": [{"head": head, "distance": distance} for head, distance in self.nearest],
         }
 
@@ -105,15 +110,27 @@ class HeadSurvey:
         """`ready`, or `failed`; a survey that is ready may have a message too."""
         return "ready" if self.heads else "failed"
 
+    @property
+    def agreement(self) -> Agreement | None:
+        """How far the ranking by gradient agrees with that by ablation; None for fewer than three heads."""
+        importances = [head.importance for head in self.heads if head.importance is not None]
+        if len(importances) < 3:
+            return None
+        return rank_agreement(
+            [one.gradient.value for one in importances], [one.lost["zero"].value for one in importances]
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the survey as a JSON object."""
         heads = [head.to_json() for head in self.heads]
         measures = [name for name in _MEASURES if any(name in head["values"] for head in heads)]
+        agreement = self.agreement
         return {
             "state": self.state,
             "done": 1.0,
             "message": None if self.message is None else self.message.by_language(),
             "n_texts": self.n_texts,
+            "agreement": None if agreement is None else asdict(agreement),
             "measures": [{"id": name, "names": statistic_name(name).by_language()} for name in measures],
             "heads": heads,
         }
@@ -234,15 +251,22 @@ def _observe(
 
 def _importances(
     bundle: Bundle, n_rows: int, files: Sequence[Path], stages: "_Stages"
-) -> Mapping[Head, GradientImportance]:
-    """Return the gradient importance of every head; nothing if there are no rows."""
+) -> Mapping[Head, HeadImportance]:
+    """Return the importance of every head; nothing if there are no rows."""
+    task = bundle.task
     try:
         rows = valid_rows(bundle, n_rows, files)
-        with open_sample(bundle.task, rows, bundle.decode) as sample:
-            found = gradient_importance(bundle.task, sample, stages.part(1.0, len(sample.plans)))
+        with open_sample(task, rows, bundle.decode) as sample:
+            gradients = gradient_importance(task, sample, stages.part(_GRADIENTS, len(sample.plans)))
+        heads = heads_of(task.model)
+        texts = answered_texts(task, rows, affordable(n_rows, len(heads)))
     except (DataError, RecipeError):
         return {}
-    return {importance.head: importance for importance in found}
+    lost = lost_probabilities(task, texts, progress=stages.part(1.0, len(texts) * len(WAYS)))
+    return {
+        head: HeadImportance({way: lost[way][number] for way in WAYS}, gradients[number])
+        for number, head in enumerate(heads)
+    }
 
 
 def _nearest(similarities: Sequence[Similarity]) -> dict[str, tuple[tuple[str, float], ...]]:

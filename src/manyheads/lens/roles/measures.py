@@ -19,13 +19,15 @@ induction       mean weight on the token after an earlier occurrence, over posit
 kind>, kind<    how often the largest weight of a word, itself excluded, is on the word it depends on by this relation
                 (>), or on a word that depends on it (<) (Clark 2019, Voita 2019)
 align …         1 − AER of the links from each target word to its largest weight (Och 2003)
+… @±n           the same of the word n words from each case: of another word of the same text, to the same words. What
+                a neighbor does as often is not done for the sake of the relation.
 
 Word alignment has four variants. A row of a decoder's cross-attention belongs to a position that reads one token and
 writes the next; which of the two its weights align differs from layer to layer (Chen 2020): `read` and `written`. A
 large weight on a short vector contributes little, so besides `weights` there are `norms`, ‖α f(x)‖ (Kobayashi 2020).
 """
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
@@ -38,6 +40,7 @@ Counts = dict[str, tuple[Floats, Floats | float]]
 OFFSETS = (-5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5)
 ALIGNMENT_VARIANTS = tuple(f"align {kind} {token}" for kind in ("weights", "norms") for token in ("read", "written"))
 _NEAR = 2  # positions
+NEIGHBORS = (-2, -1, 1, 2)  # words from a word with a relation
 
 
 def uniform_map(n_queries: int, n_keys: int, *, is_causal: bool) -> Floats:
@@ -153,9 +156,41 @@ def count_relations(words: Floats, positions: TokenPositions, *, is_causal: bool
     largest = others.argmax(-1)
     counts: Counts = {}
     for name, ends in gold.items():
-        correct = sum(np.isin(largest[:, start], list(related)).astype(np.float64) for start, related in ends.items())
-        counts[name] = (np.asarray(correct), float(len(ends)))
+        counts[name] = _count_hits(largest, list(ends.items()))
+        for offset in NEIGHBORS:
+            neighbors = _neighbors(ends, offset, words.shape[1], is_causal=is_causal)
+            counts[neighbor_name(name, offset)] = _count_hits(largest, neighbors)
     return counts
+
+
+def _count_hits(largest: np.ndarray, cases: Sequence[tuple[int, Set[int]]]) -> tuple[Floats, float]:
+    """Count for each head in how many cases the largest weight of a word is on one of some others."""
+    hits = np.zeros(len(largest))
+    for start, ends in cases:
+        hits += np.isin(largest[:, start], list(ends))
+    return hits, float(len(cases))
+
+
+def _neighbors(
+    gold: Mapping[int, Set[int]], offset: int, n_words: int, *, is_causal: bool
+) -> list[tuple[int, Set[int]]]:
+    """Return for each case the neighbor at an offset, with the words that are correct for the case.
+
+    A neighbor that is one of these words, has the same relation to one of them, or cannot see any, is no case.
+    """
+    cases: list[tuple[int, Set[int]]] = []
+    for start, ends in gold.items():
+        word = start + offset
+        if not 0 <= word < n_words or word in ends or gold.get(word, set()) & ends:
+            continue
+        if not is_causal or min(ends) < word:
+            cases.append((word, ends))
+    return cases
+
+
+def neighbor_name(statistic: str, offset: int) -> str:
+    """Return the name of the same statistic of the neighbors at an offset."""
+    return f"{statistic} @{offset:+d}"
 
 
 def relation_words(weights: Floats, positions: TokenPositions) -> Floats:
@@ -203,4 +238,18 @@ def count_alignment(maps: dict[str, Floats], encoded: EncodedExample) -> Counts:
     sure, possible = encoded.example.sure, encoded.example.possible
     if sure is None or possible is None:
         return {}
-    return {name: count_links(words, sure, possible) for name, words in maps.items()}
+    counts: Counts = {}
+    for name, words in maps.items():
+        counts[name] = count_links(words, sure, possible)
+        for offset in NEIGHBORS:
+            counts[neighbor_name(name, offset)] = count_links(_shifted(words, offset), sure, possible)
+    return counts
+
+
+def _shifted(words: Floats, offset: int) -> Floats:
+    """Give each target word the row of the word at an offset; a word without such a neighbor has no weight."""
+    shifted = np.zeros_like(words)
+    rows = np.arange(words.shape[1])
+    rows = rows[(rows + offset >= 0) & (rows + offset < words.shape[1])]
+    shifted[:, rows] = words[:, rows + offset]
+    return shifted

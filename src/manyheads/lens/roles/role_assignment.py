@@ -1,9 +1,13 @@
 """`RoleCard`: what a head does, by published definitions, with baselines, controls and confidence intervals.
 
-A head has a role if the lower end of the 95 % interval of its statistic (a bootstrap over texts) meets the threshold of
-the role, and no head of a randomly initialized model with the same settings meets it, for any of the control seeds. A
-head can have several roles. Heads that match no definition are labeled "unknown". `lens/roles/measures.py` defines the
-statistics.
+Roles are selected on every other text and confirmed on the rest. A head has a role if its statistic meets the threshold
+on the first half, the lower end of the 95 % interval of the second half (a bootstrap over texts) meets it too, and no
+head of a randomly initialized model with the same settings meets it, for any of the control seeds. A head can have
+several roles. Heads that match no definition are labeled "unknown". `lens/roles/measures.py` defines the statistics.
+
+A relation has two kinds of rivals, and the best of them counts: what a fixed offset finds, and what the neighbors of a
+word find in the same head. If the words between a verb and its object look at the verb as often as the object does, the
+head does not find the verbs of objects; it looks back at verbs.
 
     role                 threshold                                                              source
     positional ±n        ≥ 90 % of largest weights at this offset                               Voita 2019
@@ -15,9 +19,10 @@ statistics.
       induction          token after an earlier occurrence                                      the half is ours
     rare-word            more than half of largest weights on the two rarest tokens, and ≥ 10   Voita 2019 (66 %); the
                          points more than at the best fixed offset                              half is ours
-    a relation, > or <   correct ≥ 10 points more often than the best fixed offset; so also     Clark 2019, Voita 2019
-                         `antecedent`, for pronouns
-    alignment            AER ≥ 10 points lower than the diagonal's or any fixed offset's        our margin; Och 2003
+    a relation, > or <   correct ≥ 10 points more often than the best fixed offset and than     Clark 2019, Voita 2019;
+                         the word's neighbors; so also `antecedent`, for pronouns               the neighbors are ours
+    alignment            AER ≥ 10 points lower than the diagonal's, any fixed offset's, and     our margin; Och 2003
+                         that of the neighbors
 
 A card also describes the reach of a head, which is not a role: `local` if at least three quarters of the weight are
 within two positions, `global` if the rows have at least 90 % of the entropy of uniform rows.
@@ -32,6 +37,7 @@ import torch
 
 from manyheads.lens.heads import Head
 from manyheads.lens.roles.head_counts import BASELINES, HeadCounts, collect_counts, kind_of
+from manyheads.lens.roles.measures import NEIGHBORS, neighbor_name
 from manyheads.lens.traces.encoded_examples import EncodedSample, Floats
 from manyheads.metrics import confidence_interval, resample_matrix
 from manyheads.model import ModelSettings, Transformer
@@ -43,6 +49,7 @@ MIN_CASES = 20  # a statistic over fewer cases gives no role
 _POSITIONAL = 0.9
 _HALF = 0.5
 _MARGIN = 0.1
+_TAIL = 0.025  # of a 95 % interval
 _LOCAL = 0.75
 _GLOBAL = 0.9
 _HALF_ROLES = {  # roles with a threshold of one half, by statistic
@@ -67,7 +74,7 @@ class Statistic:
     high: float
     n: int  # cases
     baseline: float
-    baseline_by: str  # the name of the baseline: uniform, offset±n, diagonal
+    baseline_by: str  # the name of the baseline: uniform, offset±n, diagonal, or neighbor±n: the head's own neighbors
     control: float
 
 
@@ -89,7 +96,7 @@ def as_displayed(name: str, statistic: Statistic) -> tuple[str, Statistic]:
 
 @dataclass(frozen=True)
 class Role:
-    """A role of a head; `excess` is how far the lower end of the interval is above the threshold."""
+    """A role of a head; `excess` is how far the lower end of the held-out interval is above the threshold."""
 
     name: str
     statistic: str
@@ -143,7 +150,7 @@ class Rule:
 
 def rule_of(statistic: str) -> Rule | None:
     """Return the definition of the role that a statistic can give; None if it gives none."""
-    if statistic in _DESCRIPTIONS or statistic in _NOT_ROLES:
+    if "@" in statistic or statistic in _DESCRIPTIONS or statistic in _NOT_ROLES:
         return None
     if statistic.startswith("offset"):
         return Rule(f"positional {statistic.removeprefix('offset')}", statistic, threshold=_POSITIONAL)
@@ -174,7 +181,7 @@ def assign_roles(
     head_counts: HeadCounts, controls: Sequence[HeadCounts], *, n_skipped: int = 0, seeds: Sequence[int] = SEEDS
 ) -> HeadReport:
     """Return the role cards from the counts of a model and of its controls on the same texts."""
-    draws = resample_matrix(head_counts.n_texts)
+    draws = _Draws.of(head_counts.n_texts)
     cards: list[RoleCard] = []
     met_by_controls: dict[str, tuple[str, ...]] = {}
     for kind, names in head_counts.names.items():
@@ -189,101 +196,145 @@ def assign_roles(
     return HeadReport(tuple(cards), head_counts.n_texts, n_skipped, tuple(seeds), met_by_controls)
 
 
+def _drawn(draws: Floats, counts: Floats) -> Floats:
+    """Return the statistics of counts [texts, ..., 2] in each draw [draws, texts]."""
+    return _ratio((draws @ counts.reshape(len(counts), -1)).reshape(len(draws), *counts.shape[1:]))
+
+
 def _ratio(sums: Floats) -> Floats:
     """Return the ratio of sums [..., 2]; 0 where the denominator is 0."""
     return np.divide(sums[..., 0], sums[..., 1], out=np.zeros_like(sums[..., 0]), where=sums[..., 1] > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Weights of texts [draws, texts]: of all texts once, of the half that selects, and resamples."""
+
+    once: Floats
+    selecting: Floats
+    resampled: Floats
+    held_out: Floats  # resamples of the half that confirms
+
+    @classmethod
+    def of(cls, n_texts: int) -> "_Draws":
+        is_held_out = np.arange(n_texts) % 2 == 1
+        resampled = resample_matrix(n_texts)
+        held_out = np.zeros_like(resampled)
+        if is_held_out.any():
+            held_out[:, is_held_out] = resample_matrix(int(is_held_out.sum()))
+        return cls(np.ones((1, n_texts)), (~is_held_out)[None].astype(np.float64), resampled, held_out)
 
 
 class _Kind:
     """The attentions of one kind, which share baselines and controls."""
 
     def __init__(
-        self, kind: str, names: Sequence[str], head_counts: HeadCounts, controls: Sequence[HeadCounts], draws: Floats
+        self, kind: str, names: Sequence[str], head_counts: HeadCounts, controls: Sequence[HeadCounts], draws: _Draws
     ) -> None:
-        self.names = list(names)
+        self.columns = {name: column for column, name in enumerate(names)}
+        self.names = [name for name in names if "@" not in name]
         self.attentions = [name for name in head_counts.counts if kind_of(name) == kind]
         self.head_counts = head_counts
         self.draws = draws
         self.baselines = head_counts.baselines[kind]
-        self.base = _ratio(self.baselines.sum(0))  # baselines × statistics
         self.control_heads = [
-            (f"seed {number}, {Head(name, head)}", statistics)
+            (f"seed {number}, {Head(name, head)}", control.counts[name][:, head])
             for number, control in enumerate(controls, start=1)
             for name in self.attentions
-            for head, statistics in enumerate(_ratio(control.counts[name].sum(0)))
+            for head in range(control.counts[name].shape[1])
         ]
+        nothing = np.full(len(self.columns), np.nan)
+        self.best_control = np.max([_ratio(own.sum(0)) for _, own in self.control_heads] or [nothing], axis=0)
         self.n_cases = np.max([head_counts.counts[name].sum(0)[..., 1].max(0) for name in self.attentions], axis=0)
-        self.best = {name: self._best_baseline(name, column) for column, name in enumerate(self.names)}
-
-    def _best_baseline(self, statistic: str, column: int) -> str:
-        """Return the best baseline; the uniform one for statistics of an offset, since that fixed offset has 100 %."""
-        if statistic.startswith(("offset", "weight", *_DESCRIPTIONS)):
-            return BASELINES[0]
-        values = zip(self.base[:, column].tolist(), BASELINES, strict=True)
-        return max(values, key=lambda pair: pair[0])[1]
 
     def rules(self) -> list[Rule]:
         """Return the definitions of the roles whose statistics have enough cases."""
-        names = [name for name, n_cases in zip(self.names, self.n_cases, strict=True) if n_cases >= MIN_CASES]
+        names = [name for name in self.names if self.n_cases[self.columns[name]] >= MIN_CASES]
         return [rule for rule in map(rule_of, names) if rule is not None]
 
-    def _is_met(self, rule: Rule, value: float) -> bool:
-        is_above_baseline = rule.margin is None or value - self._baseline(rule.statistic) >= rule.margin
-        return value >= rule.threshold and is_above_baseline
+    def _rivals(self, statistic: str, counts: Floats, draws: Floats) -> dict[str, Floats]:
+        """Return what the statistic is compared with in each draw: fixed baselines, and the head's own neighbors.
 
-    def _baseline(self, statistic: str) -> float:
-        return float(self.base[BASELINES.index(self.best[statistic]), self.names.index(statistic)])
+        A statistic of an offset is compared with uniform attention alone, since that fixed offset has 100 %.
+        """
+        fixed = _drawn(draws, self.baselines[:, :, self.columns[statistic]])
+        if statistic.startswith(("offset", "weight", *_DESCRIPTIONS)):
+            return {BASELINES[0]: fixed[:, 0]}
+        rivals = {name: fixed[:, number] for number, name in enumerate(BASELINES)}
+        for offset in NEIGHBORS:
+            column = self.columns.get(neighbor_name(statistic, offset))
+            if column is not None and self.n_cases[column] >= MIN_CASES:
+                rivals[f"neighbor{offset:+d}"] = _drawn(draws, counts[:, column])
+        return rivals
+
+    def _excess(self, rule: Rule, counts: Floats, draws: Floats) -> Floats:
+        """Return how far a head exceeds what a role needs in each draw; `counts` are texts × statistics × 2."""
+        values = _drawn(draws, counts[:, self.columns[rule.statistic]])
+        excess = values - rule.threshold
+        if rule.margin is not None:
+            best = np.max(list(self._rivals(rule.statistic, counts, draws).values()), axis=0)
+            excess = np.minimum(excess, values - best - rule.margin)
+        return np.asarray(excess)
 
     def controls_that_meet(self, rule: Rule) -> tuple[str, ...]:
         """Return the control heads whose statistic meets a role."""
-        column = self.names.index(rule.statistic)
-        return tuple(name for name, statistics in self.control_heads if self._is_met(rule, float(statistics[column])))
+        met = ((name, self._excess(rule, counts, self.draws.once)[0] >= 0) for name, counts in self.control_heads)
+        return tuple(name for name, is_met in met if is_met)
 
     def cards(self) -> list[RoleCard]:
         """Return the cards of every head."""
         rules = [rule for rule in self.rules() if not self.controls_that_meet(rule)]
-        drawn_base = _ratio(np.einsum("rt,tbfc->rbfc", self.draws, self.baselines))
         cards = []
         for attention in self.attentions:
-            counts = self.head_counts.counts[attention]
-            drawn = _ratio(np.einsum("rt,thfc->rhfc", self.draws, counts))
-            values = _ratio(counts.sum(0))
-            for number in range(counts.shape[1]):
-                statistics = self._statistics(values[number], drawn[:, number], counts[:, number].sum(0)[:, 1])
-                roles = self._roles(rules, drawn[:, number], drawn_base)
-                cards.append(RoleCard(str(Head(attention, number)), roles, _reach(statistics), statistics))
+            for number in range(self.head_counts.counts[attention].shape[1]):
+                counts = self.head_counts.counts[attention][:, number]
+                statistics = self._statistics(counts)
+                head = str(Head(attention, number))
+                cards.append(RoleCard(head, self._roles(rules, counts), _reach(statistics), statistics))
         return cards
 
-    def _statistics(self, values: Floats, drawn: Floats, n_cases: Floats) -> dict[str, Statistic]:
-        lows, highs = confidence_interval(drawn)
+    def _statistics(self, counts: Floats) -> dict[str, Statistic]:
+        values, n_cases = _ratio(counts.sum(0)), counts.sum(0)[:, 1]
+        lows, highs = confidence_interval(_drawn(self.draws.resampled, counts))
         statistics = {}
-        for column, name in enumerate(self.names):
+        for name in self.names:
+            column = self.columns[name]
             if n_cases[column] > 0:
-                control = max((float(own[column]) for _, own in self.control_heads), default=float("nan"))
+                low, high = float(lows[column]), float(highs[column])
+                if name not in _DESCRIPTIONS:
+                    low, high = _spread(low, high, counts[:, column, 1])
+                rivals = self._rivals(name, counts, self.draws.once)
+                best = max(rivals, key=lambda rival: float(rivals[rival][0]))
                 statistics[name] = Statistic(
                     value=float(values[column]),
-                    low=float(lows[column]),
-                    high=float(highs[column]),
+                    low=low,
+                    high=high,
                     n=int(n_cases[column]),
-                    baseline=self._baseline(name),
-                    baseline_by=self.best[name],
-                    control=control,
+                    baseline=float(rivals[best][0]),
+                    baseline_by=best,
+                    control=float(self.best_control[column]),
                 )
         return statistics
 
-    def _roles(self, rules: Sequence[Rule], drawn: Floats, drawn_base: Floats) -> tuple[Role, ...]:
+    def _roles(self, rules: Sequence[Rule], counts: Floats) -> tuple[Role, ...]:
+        """Return the roles that one half of the texts selects and the other confirms."""
         roles: dict[str, Role] = {}
         for rule in rules:
-            column = self.names.index(rule.statistic)
-            excess = drawn[:, column] - rule.threshold
-            if rule.margin is not None:
-                base = drawn_base[:, BASELINES.index(self.best[rule.statistic]), column]
-                excess = np.minimum(excess, drawn[:, column] - base - rule.margin)
-            low = float(confidence_interval(excess)[0])
+            if self._excess(rule, counts, self.draws.selecting)[0] < 0:
+                continue
+            low = float(confidence_interval(self._excess(rule, counts, self.draws.held_out))[0])
             # Several statistics can give one role, as the variants of alignment do. The one with most excess counts.
             if low >= 0 and (rule.role not in roles or low > roles[rule.role].excess):
                 roles[rule.role] = Role(rule.role, rule.statistic, low)
         return tuple(sorted(roles.values(), key=_order))
+
+
+def _spread(low: float, high: float, n_cases: Floats) -> tuple[float, float]:
+    """Return an interval that is no point: of a share of 0 or 1 in every text, the exact binomial one over texts."""
+    if low != high or low not in (0.0, 1.0):
+        return low, high
+    missed = _TAIL ** (1 / np.count_nonzero(n_cases))
+    return (missed, 1.0) if low else (0.0, 1 - missed)
 
 
 def _order(role: Role) -> tuple[bool, float]:

@@ -34,7 +34,10 @@ _RELATIONS = {
     "case": Message("case"),
 }
 _STATISTICS = {
-    "importance": Message("importance (gradient)"),
+    "importance": Message("importance (nats lost without the head)"),
+    "importance_mean": Message("importance (nats lost with its mean output)"),
+    "importance_resample": Message("importance (nats lost with another text's output)"),
+    "gradient": Message("importance by gradient"),
     "role_score": Message("margin over the threshold of a role"),
     "aer": Message("alignment error rate (AER)"),
     "strength": Message("share of its layer's output"),

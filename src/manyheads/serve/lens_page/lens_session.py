@@ -11,9 +11,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from manyheads.answer.remarks import text_remarks
 from manyheads.errors import DataError, LensError
 from manyheads.language import Language
 from manyheads.lens.heads import Head, find_heads
@@ -26,7 +28,7 @@ from manyheads.lens.traces.unit_maps import MapKind
 from manyheads.messages import Message, _
 from manyheads.serve.lens_page.lens_model import MAX_CHARACTERS, LensModel, attention_place
 from manyheads.serve.service.problems import ProblemError
-from manyheads.tasks import ModelInput, Task
+from manyheads.tasks import ModelInput, Prediction, Task
 from manyheads.tasks.lens_output import LensOutput
 from manyheads.walks.head_row import walk_row, walk_rows
 
@@ -235,7 +237,20 @@ def _trace(opened: LensModel, request: TraceRequest, id: str) -> TracedText:
     view = _view(id, request, sides, model_input, maps, output, task.answer_form)
     notes = [*answered.notes, *([_DELETED] if opened.is_deleted else [])]
     view["notes"] += [note.by_language() for note in notes]
+    view["warnings"] = [remark.by_language() for remark in _remarks(opened, task, request)]
     return TracedText(request, model_input, maps, view)
+
+
+def _remarks(opened: LensModel, task: Task, request: TraceRequest) -> Sequence[Message]:
+    """Return the remarks of `predict` on a text and on the model's own answer.
+
+    A continuation is not generated again for its remarks: it can be long, and may be a sample.
+    """
+    prediction: Prediction | None = None
+    if request.answer is None and not task.continues_prompts:
+        with suppress(DataError):  # a text without a mask, say, has maps but no prediction
+            (prediction,) = task.predict([request.text], opened.decode)
+    return text_remarks(opened.bundle, request.text, prediction)
 
 
 def _check(opened: LensModel, request: TraceRequest) -> None:

@@ -3,7 +3,7 @@
 /** @import { Context, HeadEffect, HeadExamples, SurveyHead, View } from "./lens_types.js" */
 import { button, powerSwitch, progressBar, show } from "../shared/controls.js";
 import { asProblem, cssColor, el } from "../shared/dom.js";
-import { drawInterval, fixed, percent, signed } from "../shared/figures.js";
+import { digitsBetween, drawInterval, fixed, percent, signed } from "../shared/figures.js";
 import { sentences } from "../shared/messages.js";
 import { drawThumbnail, headName, headsByKind, parseHead, roleColor, shortName, switchKey, toggled } from "./heads.js";
 
@@ -189,6 +189,8 @@ function closestRole(head) {
 function baselineName(name, t) {
   const offset = /^offset([+-]?\d+)$/.exec(name);
   if (offset) return t("baseline_offset", { offset: offset[1].replace("-", "−") });
+  const neighbor = /^neighbor([+-]\d+)$/.exec(name);
+  if (neighbor) return t("baseline_neighbor", { offset: neighbor[1].replace("-", "−") });
   return name === "uniform" || name === "diagonal" ? t(`baseline_${name}`) : name;
 }
 
@@ -317,10 +319,13 @@ function headEffect(root, context) {
   function result({ metric, baseline, change, low, high, n_rows }) {
     const isClear = low > 0 || high < 0;
     const room = Math.max(Math.abs(low), Math.abs(high)) * 1.15 || 1;
+    const digits = digitsBetween(low, high);
+    const isPoint = low === high; // an interval of no width would claim too much
+    const verdict = isPoint ? "effect_alike" : isClear ? (change < 0 ? "effect_lower" : "effect_higher") : "effect_unclear";
     return [
-      el("p", { class: "effect-number" }, el("b", {}, signed(change)), ` ${metric}`, el("span", { class: "faint" }, ` [${signed(low)}, ${signed(high)}]`)),
-      el("div", { class: "effect-interval" }, drawInterval({ value: change, low, high }, { low: -room, high: room }, [{ at: 0, kind: "zero" }])),
-      el("p", { class: isClear ? "effect-verdict" : "effect-verdict is-unclear" }, t(isClear ? (change < 0 ? "effect_lower" : "effect_higher") : "effect_unclear")),
+      el("p", { class: "effect-number" }, el("b", {}, signed(change, digits)), ` ${metric}`, isPoint ? null : el("span", { class: "faint" }, ` [${signed(low, digits)}, ${signed(high, digits)}]`)),
+      isPoint ? null : el("div", { class: "effect-interval" }, drawInterval({ value: change, low, high }, { low: -room, high: room }, [{ at: 0, kind: "zero" }])),
+      el("p", { class: isClear ? "effect-verdict" : "effect-verdict is-unclear" }, t(verdict)),
       el("p", { class: "note-small" }, sentences(t, [t("effect_facts", { metric, baseline: fixed(baseline), rows: n_rows.toLocaleString("en-US") }), isEarlier ? t("effect_earlier") : ""])),
       isEarlier && context.data.info.is_live ? button(t("effect_again"), () => void measure(), { class: "quiet" }) : null,
     ];

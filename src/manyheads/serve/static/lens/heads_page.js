@@ -2,7 +2,7 @@
 /** @import { Context, HeadSurvey, SurveyHead, View } from "./lens_types.js" */
 import { button, dropdown, progressBar, show } from "../shared/controls.js";
 import { cssColor, el, fitCanvas, perFrame, setText } from "../shared/dom.js";
-import { digitsFor, drawInterval, figure, fixed, ticks, tickText } from "../shared/figures.js";
+import { digitsFor, drawInterval, figure, fixed, signed, ticks, tickText } from "../shared/figures.js";
 import { allHeads, headsByKind, KINDS, parseHead, roleColor, shortName } from "./heads.js";
 
 const N_COLUMNS = 4; // measures in the table
@@ -103,7 +103,17 @@ export function mountHeadsPage(root, context) {
     const bodies = grouped(heads).map(([title, group]) => el("tbody", {},
       title ? el("tr", { class: "group" }, el("th", { colspan: columns.length + 2 + (intervals.length ? 1 : 0), scope: "rowgroup" }, title, el("span", { class: "faint" }, ` ${group.length}`))) : null,
       ...sorted(group).map((head) => buildRow(head, columns, intervals.length ? range : null))));
-    return [el("table", { class: "heads" }, header, ...bodies), columns.some(({ id }) => id === "importance") ? el("p", { class: "note-small" }, t("heads_importance_note")) : null];
+    return [el("table", { class: "heads" }, header, ...bodies), ...notes(columns.map(({ id }) => id))];
+  }
+
+  /** What importance means, and how far the gradient agrees with it. @param {string[]} ids of the columns */
+  function notes(ids) {
+    const agreement = context.data.heads?.agreement;
+    const lines = [
+      ids.some((id) => id.startsWith("importance")) ? t("heads_importance_note") : "",
+      agreement ? t("heads_gradient_note", { value: signed(agreement.value), low: signed(agreement.low), high: signed(agreement.high), count: agreement.n_heads }) : "",
+    ];
+    return lines.filter(Boolean).map((line) => el("p", { class: "note-small" }, line));
   }
 
   /** @param {string} id @param {string} text @param {string} kind */

@@ -176,6 +176,7 @@ export type Trace = {
   attentions: TracedAttention[];
   output: Output;
   notes: Names[];
+  warnings?: Names[]; // what `predict` remarks on the text and its answer
 };
 
 export type TracedAttention = {
@@ -282,6 +283,7 @@ export type HeadSurvey = {
   done: number;
   message: Names | null;
   n_texts: number;
+  agreement?: { value: number; low: number; high: number; n_heads: number } | null; // of gradient and ablation
   measures: { id: string; names: Names }[];
   heads: SurveyHead[];
 };

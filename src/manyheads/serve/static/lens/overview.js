@@ -185,7 +185,7 @@ export function mountOverview(root, context) {
       if (head.kind !== "cross") facts.push(t("overview_distance", { value: fixed(traced.distance, 1) }));
       facts.push(t("overview_sink", { value: percent(traced.sink) }));
     }
-    if (change !== undefined) facts.push(t("overview_change", { value: signed(change) }));
+    if (change !== undefined) facts.push(t("overview_change", { value: signed(change, Math.abs(change) < 0.1 ? 4 : 2) }));
     show(about, [name, facts.join(), state.lang], () => [el("b", {}, shortName(name, t)), facts.length ? ` · ${facts.join(" · ")}` : ""]);
   }
 

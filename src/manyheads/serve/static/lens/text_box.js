@@ -1,6 +1,7 @@
 // Where the user types: the text, optionally an answer; problems with them are reported here.
 /** @import { Mount } from "./lens_types.js" */
 import { el, setText } from "../shared/dom.js";
+import { sentences } from "../shared/messages.js";
 
 const N_EXAMPLES = 5;
 const MAX_EXAMPLE = 44; // characters shown of an example
@@ -20,11 +21,12 @@ export const mountTextBox = (root, context) => {
   const bundleLabel = el("label", { for: "lens-bundle" });
   const problem = el("p", { class: "caution", role: "alert", hidden: true });
   const snapshot = el("p", { class: "hint", hidden: true });
+  const warnings = el("p", { class: "caution", role: "status", hidden: true });
   const notes = el("p", { class: "hint", role: "status" });
   const final = el("button", { type: "button", class: "plain", onclick: () => store.set({ step: null }) });
   const page = el("a", { class: "plain", hidden: true });
   const form = el("form", { class: "text-box" }, label, el("div", { class: "text-line" }, text, run), answerRow,
-    el("div", { class: "below-text" }, examples, el("span", { class: "spread" }, bundleLabel, bundle, giveAnswer, page)), snapshot, problem, notes);
+    el("div", { class: "below-text" }, examples, el("span", { class: "spread" }, bundleLabel, bundle, giveAnswer, page)), snapshot, problem, warnings, notes);
   root.append(form);
   let isAnswerOpen = store.state.answer !== null;
   let typed = "";
@@ -101,6 +103,9 @@ export const mountTextBox = (root, context) => {
     run.hidden = !data.info.is_live;
     showExamples();
     requestAnimationFrame(fitExamples);
+    const warned = sentences(t, data.trace?.warnings?.map(context.pick) ?? []);
+    warnings.hidden = !warned;
+    setText(warnings, warned);
     const said = data.trace?.notes.map(context.pick).join(" ") ?? "";
     notes.hidden = !said;
     setText(notes, said);

@@ -371,7 +371,36 @@ function heads(stop) {
     }
     return el("figure", { class: i === head ? "head-card here" : "head-card" }, el("figcaption", {}, el("button", { type: "button", class: "plain", text: t("n_head", { head: i }), onclick: () => store.set({ head: i }) })), canvas, el("p", { class: "hint", dir: "auto", text: says }));
   });
-  return { texts: [attention.n_heads > 1 ? t("tour_9_text", { n: attention.n_heads }) : t("tour_9_one")], figure: el("div", { class: "head-cards" }, ...cards) };
+  const own = trace.sides[attention.queries];
+  const words = (own?.tokens ?? []).flatMap((unit, i) => (unit.kind === "text" ? [i] : []));
+  const found = compareTargets(maps, query, words);
+  if (!found) return { texts: [t("tour_9_one")], figure: el("div", { class: "head-cards" }, ...cards) };
+  const verdict = found.targets.length === 1 ? t("tour_9_same", { word, key: keyName(tokenName(keys, found.targets[0])) })
+    : found.targets.length === found.n ? t("tour_9_differ", { word }) : t("tour_9_some", { word, m: found.targets.length, n: found.n });
+  const other = found.best === null ? null
+    : el("p", {}, el("button", { type: "button", class: "plain", text: t("tour_9_row", { word: keyName(tokenName(own, found.best)), m: found.most }), onclick: () => stop.choose(found.best ?? query) }));
+  return { texts: [t("tour_9_text", { n: attention.n_heads }), verdict], figure: el("div", {}, el("div", { class: "head-cards" }, ...cards), other) };
+}
+
+/**
+ * Where the heads look mostly from one row, and a row from which they look at more tokens, if there is one.
+ * @param {(HeadMap | null)[]} maps @param {number} query @param {number[]} rows
+ * @returns {{ n: number, targets: number[], best: number | null, most: number } | null} null for fewer than two maps
+ */
+export function compareTargets(maps, query, rows) {
+  const known = maps.filter((map) => map !== null);
+  if (known.length < 2) return null;
+  const targetsAt = (/** @type {number} */ q) => [...new Set(known.map((map) => {
+    const row = map.values.subarray(q * map.n_keys, (q + 1) * map.n_keys);
+    return row.reduce((most, value, k) => (value > row[most] ? k : most), 0);
+  }))];
+  const targets = targetsAt(query);
+  let [best, most] = [/** @type {number | null} */ (null), targets.length];
+  for (const q of rows) {
+    const count = q < known[0].n_queries ? targetsAt(q).length : 0;
+    if (count > most) [best, most] = [q, count];
+  }
+  return { n: known.length, targets, best, most };
 }
 
 /** @param {HTMLCanvasElement} canvas @param {HeadMap} map @param {number} query */

@@ -40,6 +40,12 @@ export function digitsFor(values) {
   return largest >= 1000 ? 0 : largest >= 100 ? 1 : largest >= 1 ? 2 : largest >= 0.1 ? 3 : 5;
 }
 
+/** How many digits tell the ends of an interval apart. @param {number} low @param {number} high */
+export function digitsBetween(low, high) {
+  for (let digits = 2; digits < 9; digits++) if (low.toFixed(digits) !== high.toFixed(digits)) return digits;
+  return 2;
+}
+
 /** With its sign. @param {number | null | undefined} value @param {number} [digits] */
 export function signed(value, digits = 2) {
   const text = fixed(value, digits);
