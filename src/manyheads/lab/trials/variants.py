@@ -38,6 +38,19 @@ def with_score_scale(model: nn.Module, power: float) -> nn.Module:
     return model
 
 
+@torch.no_grad()
+def with_unit_queries(model: nn.Module, power: float = 0.0) -> None:
+    """Start with queries and keys whose entries have variance 1, so that q · k has variance d_k; × d_k^(−power/2).
+
+    With a power of ½, unscaled scores start as large as scaled ones; with −½, scaled scores as large as unscaled ones.
+    """
+    for attention in _attentions(model):
+        width = attention.heads.head_width
+        for projection in (attention.project.query, attention.project.key):
+            glorot = (2 / (projection.in_features + projection.out_features)) ** 0.5
+            projection.weight *= projection.in_features**-0.5 / glorot * width ** (-power / 2)
+
+
 class BlockLinear(nn.Module):
     """A linear map that treats each of `n_blocks` parts of a vector by a matrix of its own: no part sees another."""
 
