@@ -88,6 +88,15 @@ class AnswerCard:
     follow_ups: tuple[FollowUp, ...] = ()
 
 
+@dataclass(frozen=True)
+class Revision:
+    """What an earlier version claimed about a question, and what a newer run says; `after` may quote figures."""
+
+    question: str
+    before: LabText
+    after: LabText
+
+
 def read_question(path: Path) -> Question:
     """Read and check the file of a question; its id is the file's name."""
     table = _open(path)
@@ -166,6 +175,17 @@ def read_cards(path: Path) -> tuple[int, tuple[AnswerCard, ...]]:
     cards = tuple(_card(part) for part in table.listed("cards"))
     table.close()
     return order, cards
+
+
+def read_revisions(path: Path) -> tuple[Revision, ...]:
+    """Read and check the claims that a newer run changed."""
+    table = _open(path)
+    revisions = tuple(
+        Revision(part.take("question", str), part.table("before").text(), part.table("after").text())
+        for part in table.listed("revisions")
+    )
+    table.close()
+    return revisions
 
 
 def _measure(name: str, table: "_Table") -> Measure:

@@ -169,7 +169,7 @@ class _Sweep:
         self.rows = folder.read_rows(self.definition)
         self.cells = [cell for cell in question.cells() if cell[0].name not in impossible]
         self.submitted = set(self.rows)
-        self.started = time.monotonic()
+        self.started, self.cpu_started = time.monotonic(), time.process_time()
         self.end = None if max_seconds is None else self.started + max_seconds
         self.n_resumed = len(self.rows)
 
@@ -192,6 +192,8 @@ class _Sweep:
         elif waiting:
             yield from self._run_in_pool(waiting)
         stamp = make_stamp(time.monotonic() - self.started, self.n_processes)
+        if self.n_processes == 1:
+            stamp["cpu_seconds"] = round(time.process_time() - self.cpu_started)
         if self.n_resumed:
             stamp["resumed"] = True
         results = Results(
@@ -244,7 +246,7 @@ class _Sweep:
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 trial = running.pop(future)
-                row = _row(trial, future.result())
+                row = record(trial.key, future.result())
                 self.folder.append(row, self.definition)
                 self.rows[row.key] = row
                 if trial.is_tuning:  # the last trial of a cell's tuning makes its other trials known
@@ -285,9 +287,9 @@ class _Sweep:
         return [_Trial(arm, condition, seed, rate, True) for seed in seeds]
 
 
-def _row(trial: _Trial, found: Mapping[str, float]) -> Row:
+def record(key: tuple[str, str, int, float | None, bool], found: Mapping[str, float]) -> Row:
     """The record of a trial; a run that diverged, and measures that are not finite, are named."""
     measures = {name: value for name, value in found.items() if name != DIVERGED}
     stored = rounded(measures)
     problem = "diverged" if found.get(DIVERGED) else "nan" if len(stored) < len(measures) else ""
-    return Row(*trial.key, measures=stored, problem=problem)
+    return Row(*key, measures=stored, problem=problem)
