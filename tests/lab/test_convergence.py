@@ -150,5 +150,5 @@ def _train_by_hand(model: torch.nn.Module, setup: Setup, optimizer: torch.optim.
         for group in optimizer.param_groups:
             group["lr"] = group["lr_scale"] * learning_rate(step + 1, settings, 16)
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(float(loss.detach()))
     return losses
