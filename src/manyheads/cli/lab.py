@@ -122,7 +122,15 @@ def lab(
 
         ResultFolder(folder).clear()
     _run(
-        asked, folder, console, experiment, full=full, processes=processes, minutes=minutes, as_json=as_json, plain=plain
+        asked,
+        folder,
+        console,
+        experiment,
+        full=full,
+        processes=processes,
+        minutes=minutes,
+        as_json=as_json,
+        plain=plain,
     )
 
 

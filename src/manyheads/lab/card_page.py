@@ -72,7 +72,9 @@ def caveats(card: AnswerCard, answers: Mapping[str, Answered]) -> list[Message]:
     found = []
     for name in used_questions(card):
         one = answers[name]
-        edges = [(arm, condition) for arm, condition in one.question.cells() if one.results.edge(arm.name, condition.name)]
+        edges = [
+            (arm, condition) for arm, condition in one.question.cells() if one.results.edge(arm.name, condition.name)
+        ]
         if one.question.tuned_on is not None and one.question.asks != "property" and not one.question.converges:
             found.append(
                 Message(
@@ -85,7 +87,9 @@ def caveats(card: AnswerCard, answers: Mapping[str, Answered]) -> list[Message]:
             )
         elif edges:
             cells = ", ".join(f"{arm.name} {condition.name}".removesuffix(" -") for arm, condition in edges)
-            found.append(Message("{question}: learning rate at the edge of its grid: {cells}.", question=name, cells=cells))
+            found.append(
+                Message("{question}: learning rate at the edge of its grid: {cells}.", question=name, cells=cells)
+            )
     return found
 
 

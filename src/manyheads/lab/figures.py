@@ -130,9 +130,7 @@ def _rate(question: Question, results: Results, arm: str, condition: str) -> str
 def _steps(question: Question, results: Results, arm: str, condition: str) -> str:
     """The mean number of steps to the level of the question; a bound if some run did not reach it."""
     values = list(_values(question, results, arm, condition, "steps").values())
-    budget = question.cell_setup(
-        question.arm(arm), question.condition(condition), is_full=results.size == "full"
-    ).steps
+    budget = question.cell_setup(question.arm(arm), question.condition(condition), is_full=results.size == "full").steps
     n_reached = sum(value <= budget for value in values)
     if not n_reached:
         return f"> {budget:,}"

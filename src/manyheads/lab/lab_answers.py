@@ -70,7 +70,9 @@ class Answered:
         for problem, text in _PROBLEMS.items():
             n_failed = sum(row.problem == problem for row in failed)
             if n_failed:
-                yield Message("{problem}: {n_failed} of {n_seeds} runs", problem=text, n_failed=n_failed, n_seeds=n_seeds)
+                yield Message(
+                    "{problem}: {n_failed} of {n_seeds} runs", problem=text, n_failed=n_failed, n_seeds=n_seeds
+                )
         slow = sum(row.measures.get("converged") == 0.0 for row in rows)
         if slow:
             yield Message("did not converge: {n_slow} of {n_seeds} runs", n_slow=slow, n_seeds=n_seeds)

@@ -129,7 +129,7 @@ def asked_and_stopped(answered: Answered) -> Message:
     question = answered.question
     asks = Message("This question asks about {asked}.", asked=_ASKED[question.asks])
     setup = question.setup
-    if setup is None or question.asks == "property" and setup.convergence is None:
+    if setup is None or (question.asks == "property" and setup.convergence is None):
         return asks
     if setup.convergence is None:
         return Message(
@@ -154,8 +154,8 @@ def _tuning(question: Question) -> Message:
     n_seeds = question.n_tuning_seeds
     return Message(
         "Arms are paired by seed: same data, same initial weights wherever shapes allow. The learning rate of each arm "
-        "and condition is the best one on {seeds}. The search starts with {rates} and goes on until rates on both sides "
-        "of the best one are tried. ↑ and ↓ mark a rate that stayed at the edge: a better one may lie beyond.",
+        "and condition is the best one on {seeds}. The search starts with {rates} and goes on until rates on both "
+        "sides of the best one are tried. ↑ and ↓ mark a rate that stayed at the edge: a better one may lie beyond.",
         rates=", ".join(f"{rate:g}" for rate in question.learning_rates),
         seeds=Message("1 other seed") if n_seeds == 1 else Message("{n_seeds} other seeds", n_seeds=n_seeds),
     )

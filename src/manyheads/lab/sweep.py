@@ -1,8 +1,9 @@
 """`sweep`: run every trial of an experiment in parallel processes, and yield events.
 
 Each cell is tuned first: learning rates are tried on seeds of their own (see `tuning`), and the best mean decides. Then
-the cell is run with the seeds that count, one seed of every cell after the other. A trial depends only on its cell, seed and learning rate, so the results do not depend on
-the number of processes or on interruptions. Finished trials are stored at once.
+the cell is run with the seeds that count, one seed of every cell after the other. A trial depends only on its cell,
+seed and learning rate, so the results do not depend on the number of processes or on interruptions. Finished trials are
+stored at once.
 """
 
 import multiprocessing
