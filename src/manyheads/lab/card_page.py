@@ -78,8 +78,8 @@ def caveats(card: AnswerCard, answers: Mapping[str, Answered]) -> list[Message]:
         if one.question.tuned_on is not None and one.question.asks != "property" and not one.question.converges:
             found.append(
                 Message(
-                    "{question}: trained for a fixed number of steps (older protocol, {date}); {n_edges} learning rates "
-                    "at the edge of their grid.",
+                    "{question}: trained for a fixed number of steps (older protocol, {date}); {n_edges} learning "
+                    "rates at the edge of their grid.",
                     question=name,
                     date=one.results.stamp["date"],
                     n_edges=len(edges),
