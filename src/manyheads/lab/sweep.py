@@ -11,7 +11,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -266,7 +266,7 @@ class _Sweep:
     def _next_trials(self, arm: Arm, condition: Condition) -> list[_Trial]:
         """The trials of a cell that can run now: those of tuning, and once they are done, the others."""
         question = self.question
-        rates: Sequence[float | None] = [None]
+        chosen: float | None = None
         if question.is_tuned(arm, condition):
             grid = set(question.learning_rates)
             while True:
@@ -275,12 +275,12 @@ class _Sweep:
                 if missing:
                     return missing
                 rows = {rate: [self.rows[trial.key] for trial in trials] for rate, trials in tuning.items()}
-                rates = [best_rate(question, rows)]
-                beyond = rate_beyond(question, sorted(grid), rates[0])
+                chosen = best_rate(question, rows)
+                beyond = rate_beyond(question, sorted(grid), chosen)
                 if beyond is None:
                     break
                 grid.add(beyond)
-        trials = [_Trial(arm, condition, seed, rates[0], False) for seed in range(1, 1 + question.n_seeds)]
+        trials = [_Trial(arm, condition, seed, chosen, False) for seed in range(1, 1 + question.n_seeds)]
         return [trial for trial in trials if trial.key not in self.rows]
 
     def _tuning_trials(self, arm: Arm, condition: Condition, rate: float) -> list[_Trial]:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from manyheads.model import MultiHeadAttention, Transformer
 from manyheads.model.blocks import PostNorm, PreNorm, Sublayer
 from manyheads.model.norms import BatchNorm, NoNorm
+from manyheads.model.projections import SeparateProjections
 from manyheads.model.score_forms import DotForm, HeadShape
 
 M = TypeVar("M", bound=nn.Module)
@@ -46,7 +47,10 @@ def with_unit_queries(model: nn.Module, power: float = 0.0) -> None:
     """
     for attention in _attentions(model):
         width = attention.heads.head_width
-        for projection in (attention.project.query, attention.project.key):
+        projections = attention.project
+        assert isinstance(projections, SeparateProjections)
+        for projection in (projections.query, projections.key):
+            assert projection is not None
             glorot = (2 / (projection.in_features + projection.out_features)) ** 0.5
             projection.weight *= projection.in_features**-0.5 / glorot * width ** (-power / 2)
 
