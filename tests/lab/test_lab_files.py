@@ -146,7 +146,11 @@ def test_cards_are_read_from_their_file(tmp_path: Path) -> None:
         ('asks = "ability"\n', "", r"why.toml: asks is missing."),
         ("differs =", "differ =", r"why.toml: differs is missing."),
         ("order = 1", "order = 1\nlearning_rates = [0.1, 0.01]", r"learning_rates is \[0.1, 0.01\], which cannot be"),
-        ("order = 1", "order = 1\nlearning_rates = [0, 0.01]", r"cannot be extended on both sides. Give positive rates"),
+        (
+            "order = 1",
+            "order = 1\nlearning_rates = [0, 0.01]",
+            r"cannot be extended on both sides. Give positive rates",
+        ),
         ("order = 1", "order = 1\nlearning_rates = []", r"learning_rates is \[\], which cannot be extended"),
         ("order = 1", 'order = 1\nlearning_rates = ["a"]', r"learning_rates is \['a'\], which cannot be extended"),
         ("[setup]", "[setup]\nconvergence = { levels = 1 }", r"setup: .*unexpected keyword argument 'levels'"),

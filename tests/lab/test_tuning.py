@@ -9,7 +9,7 @@ import pytest
 from manyheads.lab.lab_answers import Answered
 from manyheads.lab.question import Question, edge_of
 from manyheads.lab.question_page import render_question
-from manyheads.lab.result_store import Results, Row, read_results
+from manyheads.lab.result_store import Results, Row, definition_digest, read_results
 from manyheads.lab.sweep import RunTrial, SweepDone, sweep
 from manyheads.lab.tuning import best_rate, rate_beyond
 
@@ -145,6 +145,12 @@ def test_a_machine_that_is_too_slow_gives_results_that_name_what_is_missing(tmp_
     page = render_question(answered)
     assert "The run is not complete" in page and "not measured" in page
     assert finish(SHORT, tmp_path).results.rows == finish(SHORT, tmp_path / "whole").results.rows
+
+
+def test_seeds_can_be_added_to_an_experiment_that_converges(converging: Question) -> None:
+    more = replace(converging, n_seeds=converging.n_seeds + 3)
+    assert definition_digest(more, "default") == definition_digest(converging, "default")
+    assert definition_digest(replace(SHORT, n_seeds=9), "default") != definition_digest(SHORT, "default")
 
 
 def test_seeds_are_run_in_turn_so_that_no_arm_has_more_than_another(tmp_path: Path) -> None:

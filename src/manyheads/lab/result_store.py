@@ -203,7 +203,7 @@ def definition_digest(question: Question, size: str, data: str = "") -> str:
         "setup": _described(question.setup),
         "full": _described(question.full) if size != "default" else None,
         "tuning": [question.tuned_on, question.learning_rates, question.n_tuning_seeds],
-        "seeds": question.n_seeds,
+        "seeds": None if question.converges else question.n_seeds,  # seeds can be added to a newer experiment
         "skipped": question.skipped,
     }
     if data:
