@@ -114,7 +114,7 @@ def test_a_card_names_an_older_protocol_and_rates_at_an_edge():
 # What sentences of the cards say about two arms: how the measure of the first compares with that of the second.
 # A rerun that contradicts one of these fails the test; the sentence has to be rewritten then.
 _SAID = """
-scale none sqrt 512 accuracy lower
+scale none sqrt 512 steps higher
 scale none sqrt 512 median_gradient lower
 scale none sqrt 512 tail_gradient higher
 projections shared separate previous accuracy lower
@@ -129,11 +129,9 @@ score-form additive scaled-dot lookup time higher
 score-form random-synthesizer scaled-dot lookup accuracy lower
 mask zero infinity float32 padded_accuracy lower
 mask zero infinity float32 future higher
-heads 2 1 two accuracy higher
-heads 8 1 two accuracy higher
-heads 8 1 one accuracy higher
-heads 16 8 two accuracy unclear
-heads deep 2 two accuracy lower
+heads 8 1 two accuracy unclear
+heads 8 1 two steps lower
+heads deep 2 two accuracy unclear
 head-width 2 16 - accuracy lower
 output-projection identity full two accuracy unclear
 output-projection identity full single accuracy unclear
