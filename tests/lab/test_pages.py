@@ -9,7 +9,7 @@ from manyheads.lab.effects import find_effects
 from manyheads.lab.figures import figure, fill
 from manyheads.lab.lab_answers import Answered, answered, shipped_answers
 from manyheads.lab.lab_texts import LabText
-from manyheads.lab.prediction_table import count_verdicts, prediction_page
+from manyheads.lab.prediction_table import count_edges, count_verdicts, prediction_page
 from manyheads.lab.question_page import render_question
 from manyheads.lab.questions import QUESTIONS
 from manyheads.lab.result_store import Results, definition_digest
@@ -189,5 +189,10 @@ def test_there_are_clear_effects_and_the_others_are_named() -> None:
     counts = count_verdicts(answers)
     assert counts["clear"] >= 12
     page = prediction_page(answers, "en")
+    n_older = sum(one.question.tuned_on is not None and not one.question.converges for one in answers.values())
+    assert page.count("tuned cells are at the edge of their grid of learning rates.") == n_older
+    assert page.count("older protocol, 2026-") >= 10
+    n_edges, n_cells = count_edges({name: one for name, one in answers.items() if one.question.converges})
+    assert f"{n_edges} of {n_cells} tuned cells stayed at the edge" in page
     assert page.count("contrary to the prediction |") == counts["contrary"]
     assert page.count("not distinguishable |") == counts["not distinguishable"]

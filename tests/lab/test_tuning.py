@@ -144,7 +144,9 @@ def test_a_machine_that_is_too_slow_gives_results_that_name_what_is_missing(tmp_
     assert len(list(answered.gaps())) == 6
     page = render_question(answered)
     assert "The run is not complete" in page and "not measured" in page
-    assert finish(SHORT, tmp_path).results.rows == finish(SHORT, tmp_path / "whole").results.rows
+    resumed = finish(SHORT, tmp_path).results
+    assert resumed.rows == finish(SHORT, tmp_path / "whole").results.rows
+    assert resumed.stamp["cpu_seconds"] >= 0
 
 
 def test_seeds_can_be_added_to_an_experiment_that_converges(converging: Question) -> None:

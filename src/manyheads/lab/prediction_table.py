@@ -134,6 +134,14 @@ def _question(name: str, answered: Answered) -> Iterator[str]:
     if answered.question.converges:
         yield from _ability_and_speed(name, answered)
         yield ""
+    elif answered.question.tuned_on is not None:
+        n_edges, n_cells = count_edges({name: answered})
+        yield _(
+            "{n_edges} of {n_cells} tuned cells are at the edge of their grid of learning rates.",
+            n_edges=n_edges,
+            n_cells=n_cells,
+        )
+        yield ""
     yield _("| comparison | predicted | measured | |")
     yield "| --- | --- | --- | --- |"
     for effect in answered.effects:
@@ -163,7 +171,7 @@ def _ability_and_speed(name: str, answered: Answered) -> Iterator[str]:
         if not rows:
             yield _row(_cell_name(arm, condition), _("not measured"), "", "", "", "")
             continue
-        n_converged = sum(row.measures["converged"] > 0 for row in rows)
+        n_converged = sum(row.measures.get("converged", 0.0) > 0 for row in rows)
         yield _row(
             _cell_name(arm, condition),
             figure(f"mean {name} {cell} accuracy", known),

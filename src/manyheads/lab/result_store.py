@@ -148,6 +148,12 @@ class ResultFolder:
                 file.flush()
                 os.fsync(file.fileno())
 
+    def earlier_stamp(self, definition: str) -> Mapping[str, Any]:
+        """The stamp of the results that an earlier part of this sweep wrote, because its time was up."""
+        path = self.path / RESULTS
+        earlier = read_results(path) if path.exists() else None
+        return earlier.stamp if earlier is not None and earlier.definition == definition else {}
+
     def write_results(self, results: Results) -> Path:
         """Write results.json."""
         path = self.path / RESULTS

@@ -194,7 +194,8 @@ class _Sweep:
             yield from self._run_in_pool(waiting)
         stamp = make_stamp(time.monotonic() - self.started, self.n_processes)
         if self.n_processes == 1:
-            stamp["cpu_seconds"] = round(time.process_time() - self.cpu_started)
+            before = self.folder.earlier_stamp(self.definition).get("cpu_seconds", 0) if self.n_resumed else 0
+            stamp["cpu_seconds"] = before + round(time.process_time() - self.cpu_started)
         if self.n_resumed:
             stamp["resumed"] = True
         results = Results(
