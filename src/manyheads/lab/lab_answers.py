@@ -134,9 +134,12 @@ class Answered:
         return Message("{arm} v {against}: {measure}", arm=arm, against=against, measure=measure)
 
     def difference(self, effect: Effect) -> str:
-        """An effect as text."""
+        """An effect as text; ≥ or ≤ if a side is a bound, because some of its runs did not reach the level."""
         measure = self.question.measure(effect.comparison.measure)
-        return format_difference(effect.mean, effect.low, effect.high, measure)
+        text = format_difference(effect.mean, effect.low, effect.high, measure)
+        if effect.bound == "both":
+            return _("{difference} (of two bounds)", difference=text)
+        return f"{effect.bound} {text}".strip()
 
 
 def expectation_name(effect: Effect) -> Message:
