@@ -40,7 +40,7 @@ help:
 	@echo "make bench-lens       the lens page against BertViz: size, time to load, frames per second (half an hour)"
 	@echo "make bench-serve  the HTTP service against the engine alone, LibreTranslate and CTranslate2 (a quarter of an hour)"
 	@echo "make serve-faults the HTTP service drained, killed, flooded and used for long (an hour and a half)"
-	@echo "make lab-check    repeat stored trials of every experiment of the lab (ten minutes); lab-all: run all (an hour)"
+	@echo "make lab-check    repeat stored trials of every experiment of the lab (ten minutes; ARGS=--fresh: headlines with fresh seeds); lab-all: run all"
 	@echo "make lens-types   check the types of the lens page's scripts (TypeScript from npm, into build/)"
 	@echo "make bench-decoding   decoding speed of runs/multi30k/bundle against CTranslate2 and Hugging Face (ten minutes)"
 

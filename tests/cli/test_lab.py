@@ -61,6 +61,19 @@ def test_a_question_runs_and_is_shown_again(run_lab: RunLab, tmp_path: Path) -> 
     assert "Higher by" in run_lab("--json").output  # the list takes own results
 
 
+def test_a_run_without_time_names_what_is_missing_and_resumes(run_lab: RunLab, tmp_path: Path) -> None:
+    ran = run_lab("arithmetic", "--processes", 1, "--minutes", 0)
+    assert ran.exit_code == 0
+    assert "The time is up: 72 trials are missing. Run the same command again to resume." in ran.output
+    assert "high v low (one): value\n    not measured" in ran.output
+    assert "low · one: 0 of 6 seeds were run" in ran.output
+    assert "The run is not complete" in ran.output
+    table = json.loads(run_lab("arithmetic", "--show", "--json").output)
+    assert len(table["not_measured"]) == 2 and len(table["keep_in_mind"]) == 6
+    assert "not complete" not in run_lab("arithmetic", "--processes", 1).output
+    assert run_lab("arithmetic", "--minutes", -1).exit_code == 2
+
+
 def test_json_has_every_effect(run_lab: RunLab) -> None:
     table = json.loads(run_lab("arithmetic", "--processes", 1, "--json").output)
     assert [effect["verdict"] for effect in table["effects"]] == ["as predicted", "as predicted"]

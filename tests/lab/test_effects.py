@@ -5,9 +5,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from manyheads.lab.effects import Effect, holm, mean_interval, paired_difference
+from manyheads.lab.effects import Effect, find_effects, holm, mean_interval, paired_difference
 from manyheads.lab.lab_texts import NO_TEXT
-from manyheads.lab.question import ArmComparison
+from manyheads.lab.question import ArmComparison, Measure
+from manyheads.lab.result_store import Results, Row
+from manyheads.lab.setup import Setup
+
+from lab.questions_for_tests import ARITHMETIC
 
 
 def test_interval_and_p_value_are_those_of_the_paired_t_test() -> None:
@@ -72,3 +76,30 @@ def test_a_clear_difference_is_compared_with_the_predicted_direction(expect: Any
     effect = Effect(comparison, 2.0, 1.0, 3.0, 0.001, 0.01, 5, False, False)
     assert effect.verdict == verdict
     assert replace(effect, corrected_p=0.06).verdict == "not distinguishable"
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expect", "bound", "verdict"),
+    [
+        ((101, 101, 101, 101), (20, 25, 30, 25), "higher", "≥", "as predicted"),
+        ((101, 101, 101, 101), (20, 25, 30, 25), "same", "≥", "contrary"),
+        ((20, 25, 30, 25), (101, 101, 101, 101), "lower", "≤", "as predicted"),
+        ((101, 101, 101, 101), (101, 101, 101, 101), "same", "both", "not distinguishable"),
+        ((101, 99, 101, 100), (100, 101, 100, 101), "same", "both", "not distinguishable"),
+        ((50, 50, 50, 50), (25, 25, 25, 25), "higher", "", "not distinguishable"),  # equal by rounding: a sign test
+        ((50, 75, 50, 75), (25, 25, 25, 25), "higher", "", "as predicted"),
+    ],
+)
+def test_steps_that_were_not_reached_are_bounds(
+    ours: tuple[int, ...], theirs: tuple[int, ...], expect: Any, bound: str, verdict: str
+) -> None:
+    steps = Measure("value", NO_TEXT, "lower", is_logarithmic=True, is_censored=True)
+    compared = ArmComparison("high", "low", "value", expect, NO_TEXT, "one", margin=0.25)
+    question = replace(ARITHMETIC, setup=Setup(steps=100), measures=(steps,), comparisons=(compared,))
+    rows = [
+        Row(arm, "one", seed, None, False, {"value": value})
+        for arm, values in (("high", ours), ("low", theirs))
+        for seed, value in enumerate(values, 1)
+    ]
+    (effect,) = find_effects(question, Results("arithmetic", "default", "", {}, tuple(rows), {}))
+    assert (effect.bound, effect.verdict, effect.is_computed) == (bound, verdict, False)

@@ -25,7 +25,7 @@ def test_rows_keep_their_expected_ids():
 
 def test_held_out_rows_are_those_of_the_task():
     few = FewRows(TEXT, 3)
-    one, other = _batch(few, 8, 1, is_test=True), _batch(TEXT, 8, 1, is_test=True)
+    one, other = _batch(few, 8, 1, split="test"), _batch(TEXT, 8, 1, split="test")
     assert torch.equal(one.target, other.target)
     assert (few.vocab_size, few.shape) == (TEXT.vocab_size, "decoder")
 

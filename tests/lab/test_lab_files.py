@@ -7,19 +7,22 @@ import pytest
 
 from manyheads.errors import LabError
 from manyheads.lab import cards, questions
-from manyheads.lab.lab_files import read_cards, read_question
+from manyheads.lab.convergence import Convergence
+from manyheads.lab.lab_files import read_cards, read_question, read_revisions
 from manyheads.lab.lab_tasks import Lookup
 from manyheads.lab.trials.variants import with_score_scale
 from manyheads.language import LANGUAGES, using
 
 _QUESTION = """
 order = 1
+asks = "ability"
 trial = "training_trials:scores"
 tuned_on = "accuracy"
 skipped = [["deep", "long"]]
 full = { steps = 2000 }
 title = { en = "Why?", zh = "为什么？" }
 method = { en = "So.", zh = "这样。" }
+differs = { en = "Nothing.", zh = "没有。" }
 answer.yes = { en = "Yes: {{mean why flat short accuracy}} %.", zh = "是：{{mean why flat short accuracy}} %。" }
 answer.no = { en = "No.", zh = "否。" }
 sources = [{ citation = "Someone 2020", en = "It does.", zh = "确实。" }]
@@ -139,6 +142,18 @@ def test_cards_are_read_from_their_file(tmp_path: Path) -> None:
             r"answer.yes.zh quotes other figures",
         ),
         ("[arms.flat]", "[arms.flat", r"why.toml cannot be read: not valid TOML"),
+        ('asks = "ability"', 'asks = "abilities"', r"asks is 'abilities'. Did you mean ability?"),
+        ('asks = "ability"\n', "", r"why.toml: asks is missing."),
+        ("differs =", "differ =", r"why.toml: differs is missing."),
+        ("order = 1", "order = 1\nlearning_rates = [0.1, 0.01]", r"learning_rates is \[0.1, 0.01\], which cannot be"),
+        (
+            "order = 1",
+            "order = 1\nlearning_rates = [0, 0.01]",
+            r"cannot be extended on both sides. Give positive rates",
+        ),
+        ("order = 1", "order = 1\nlearning_rates = []", r"learning_rates is \[\], which cannot be extended"),
+        ("order = 1", 'order = 1\nlearning_rates = ["a"]', r"learning_rates is \['a'\], which cannot be extended"),
+        ("[setup]", "[setup]\nconvergence = { levels = 1 }", r"setup: .*unexpected keyword argument 'levels'"),
     ],
 )
 def test_a_fault_of_a_question_names_the_file_and_the_key(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -147,6 +162,22 @@ def test_a_fault_of_a_question_names_the_file_and_the_key(tmp_path: Path, old: s
         read_question(written(tmp_path, _QUESTION.replace(old, new)))
     assert "\n" not in str(caught.value).split(" cannot be read")[0]
     assert str(tmp_path / "why.toml") in str(caught.value)
+
+
+def test_a_stopping_rule_is_read_from_the_file(tmp_path: Path) -> None:
+    rule = "[setup]\nconvergence = { level = 0.9, patience = 40 }"
+    question = read_question(written(tmp_path, _QUESTION.replace("[setup]", rule)))
+    assert question.converges
+    assert question.setup is not None and question.setup.convergence == Convergence(level=0.9, patience=40)
+    assert not read_question(written(tmp_path, _QUESTION)).converges
+
+
+def test_revised_claims_are_read_and_checked(tmp_path: Path) -> None:
+    text = '[[revisions]]\nquestion = "why"\nbefore = { en = "a", zh = "甲" }\nafter = { en = "b", zh = "乙" }\n'
+    (revision,) = read_revisions(written(tmp_path, text))
+    assert (revision.question, str(revision.before), revision.after["zh"]) == ("why", "a", "乙")
+    with pytest.raises(LabError, match=r"revisions\[1\].befor is unknown. Did you mean before"):
+        read_revisions(written(tmp_path, text + 'befor = "x"'))
 
 
 def test_a_fault_of_a_card_names_the_file_and_the_key(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from manyheads.lab.effects import find_effects
 from manyheads.lab.figures import figure, fill
 from manyheads.lab.lab_answers import Answered, answered, shipped_answers
 from manyheads.lab.lab_texts import LabText
-from manyheads.lab.prediction_table import count_verdicts, prediction_page
+from manyheads.lab.prediction_table import count_edges, count_verdicts, prediction_page
 from manyheads.lab.question_page import render_question
 from manyheads.lab.questions import QUESTIONS
 from manyheads.lab.result_store import Results, definition_digest
@@ -67,7 +67,7 @@ def test_the_page_is_self_contained_and_bilingual(results: Results) -> None:
     assert page.count('<svg class="plot ') == 8  # two plots, each in two languages and two widths
     assert "Higher by +1." in page and "中Higher by +1." in page
     assert "{{" not in page
-    assert "0.01 ↑" in page  # a rate at the end of the grid
+    assert "0.01 ↑" not in page  # the grid was extended beyond it
 
 
 def test_results_of_changed_arms_are_refused(results: Results, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_page_says_whose_results_it_shows(results: Results) -> None:
 
 
 def test_steps_that_were_not_reached_and_shares_are_not_beyond_their_bounds() -> None:
-    page = render_question(shipped_answers()["scale"])
+    page = render_question(shipped_answers()["embedding-scale"])
     assert "&gt; 300" in page and "0/6 ✓" in page
     assert "[301, 301]" not in page
     cells = page[page.index('id="cells"') :]
@@ -120,7 +120,8 @@ def test_every_question_has_shipped_results_of_its_present_definition() -> None:
         )
         assert one.results.stamp.keys() >= {"date", "machine", "python", "torch", "seconds"}
         for arm, condition in one.question.cells():
-            assert len(one.results.measured(arm.name, condition.name)) >= 6, (name, arm.name, condition.name)
+            n_seeds = len(one.results.measured(arm.name, condition.name))
+            assert n_seeds == one.question.n_seeds >= 3, (name, arm.name, condition.name)
 
 
 def test_every_report_and_answer_renders_in_both_languages() -> None:
@@ -153,10 +154,16 @@ def test_no_measured_number_is_typed_into_an_answer() -> None:
 def test_each_question_is_complete() -> None:
     for name, question in QUESTIONS.items():
         assert question.id == name
-        assert question.n_seeds >= 6
+        assert question.n_seeds >= 3
+        assert all(question.differs.by_language().values()), name
         for arm, condition in question.cells():
             setup = question.cell_setup(arm, condition)
-            assert setup.steps <= 1000 and setup.model.get("width", 0) <= 128, name  # seconds on one core
+            longest = 1000 if setup.convergence is None else 2500  # seconds on one core
+            assert setup.steps <= longest and setup.model.get("width", 0) <= 128, name
+            if setup.convergence is not None:
+                assert 2 * setup.convergence.patience < setup.steps, name
+                names = {measure.name for measure in question.measures}
+                assert names >= {"accuracy", "steps", "seconds", "trained", "converged"}, name
         assert any(one.is_key for one in question.comparisons), name
         names = [arm.name for arm in question.arms]
         assert len(set(names)) == len(names)
@@ -182,5 +189,10 @@ def test_there_are_clear_effects_and_the_others_are_named() -> None:
     counts = count_verdicts(answers)
     assert counts["clear"] >= 12
     page = prediction_page(answers, "en")
+    n_older = sum(one.question.tuned_on is not None and not one.question.converges for one in answers.values())
+    assert page.count("tuned cells are at the edge of their grid of learning rates.") == n_older
+    assert page.count("older protocol, 2026-") >= 10
+    n_edges, n_cells = count_edges({name: one for name, one in answers.items() if one.question.converges})
+    assert f"{n_edges} of {n_cells} tuned cells stayed at the edge" in page
     assert page.count("contrary to the prediction |") == counts["contrary"]
     assert page.count("not distinguishable |") == counts["not distinguishable"]

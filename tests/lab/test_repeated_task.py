@@ -16,6 +16,6 @@ def test_training_repeats_few_batches_and_their_noise() -> None:
 
 def test_tests_are_drawn_from_the_task_itself() -> None:
     lookup = Lookup(noise=0.5)
-    one = Repeated(lookup, n_batches=3).batch(8, Generator().manual_seed(5), is_test=True)
-    other = lookup.batch(8, Generator().manual_seed(5), is_test=True)
+    one = Repeated(lookup, n_batches=3).batch(8, Generator().manual_seed(5), split="test")
+    other = lookup.batch(8, Generator().manual_seed(5), split="test")
     assert torch.equal(one.expected, other.expected)

@@ -34,7 +34,10 @@ def test_each_cell_is_tuned_on_other_seeds_and_run_with_the_best_rate(tmp_path: 
     assert counted == {1, 2, 3, 4, 5, 6}
     assert len(tuned) == ARITHMETIC.n_tuning_seeds
     assert not counted & tuned
-    assert len(results.rows) == 3 * 2 * (3 * 2 + 6)
+    n_extended = 2 * ARITHMETIC.n_tuning_seeds  # one more rate for the arm whose best was an end of the grid
+    assert results.tried_rates("low", "one") == [1e-3, 3e-3, 1e-2]
+    assert results.tried_rates("high", "one") == [1e-3, 3e-3, 1e-2, 0.033]
+    assert len(results.rows) == 3 * 2 * (3 * 2 + 6) + n_extended
 
 
 def test_same_seeds_give_the_same_numbers_in_any_number_of_processes(tmp_path: Path) -> None:
@@ -114,9 +117,10 @@ def _wait_for(condition: Callable[[], bool], seconds: float = 240.0) -> None:
 def test_progress_counts_every_trial(tmp_path: Path) -> None:
     first, *others = sweep(ARITHMETIC, tmp_path, n_processes=1, run=run_here)
     events = [event for event in others if isinstance(event, TrialDone)]
-    assert first == SweepStarted(0, len(events))
+    n_extended = 2 * ARITHMETIC.n_tuning_seeds  # rates beyond the grid are known only when it is done
+    assert first == SweepStarted(0, len(events) - n_extended)
     assert [event.n_done for event in events] == list(range(1, len(events) + 1))
-    assert {event.n_all for event in events} == {len(events)}
+    assert events[-1].n_all == len(events)
     assert events[-1].seconds_left == 0.0
 
 

@@ -93,7 +93,7 @@ def test_noise_changes_training_answers_only() -> None:
     clean, noisy = Lookup(), Lookup(noise=0.5)
     draws = [task.batch(400, torch.Generator().manual_seed(1)).expected for task in (clean, noisy)]
     assert 0.3 < (draws[0] != draws[1])[:, 0].double().mean() < 0.6
-    tests = [task.batch(400, torch.Generator().manual_seed(1), is_test=True).expected for task in (clean, noisy)]
+    tests = [task.batch(400, torch.Generator().manual_seed(1), split="test").expected for task in (clean, noisy)]
     assert torch.equal(*tests)
 
 

@@ -62,6 +62,11 @@ _FOLDER = Path("runs/lab")
     help=_("Number of parallel processes. [default: one per core]"),
 )
 @click.option(
+    "--minutes",
+    type=click.FloatRange(min=0),
+    help=_("Start no trial after this many minutes; the results name the cells that are missing. [default: no limit]"),
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
@@ -78,6 +83,7 @@ def lab(
     show: bool,
     fresh: bool,
     processes: int | None,
+    minutes: float | None,
     output: Path | None,
     as_json: bool,
     plain: bool,
@@ -115,7 +121,17 @@ def lab(
         from manyheads.lab.result_store import ResultFolder
 
         ResultFolder(folder).clear()
-    _run(asked, folder, console, experiment, full=full, processes=processes, as_json=as_json, plain=plain)
+    _run(
+        asked,
+        folder,
+        console,
+        experiment,
+        full=full,
+        processes=processes,
+        minutes=minutes,
+        as_json=as_json,
+        plain=plain,
+    )
 
 
 def _list_questions(console: "Console", *, as_json: bool) -> None:
@@ -197,6 +213,7 @@ def _run(
     *,
     full: bool,
     processes: int | None,
+    minutes: float | None,
     as_json: bool,
     plain: bool,
 ) -> None:
@@ -206,8 +223,9 @@ def _run(
 
     if not as_json:
         console.print(f"manyheads lab · {question.title}", style="bold", markup=False)
+    max_seconds = None if minutes is None else 60 * minutes
     if experiment is None:
-        events = sweep(question, folder, is_full=full, n_processes=processes)
+        events = sweep(question, folder, is_full=full, n_processes=processes, max_seconds=max_seconds)
     else:
         question = experiment.question
         for name, reason in experiment.impossible.items():
@@ -223,9 +241,18 @@ def _run(
             size=experiment.recipe.name,
             data=experiment.data,
             impossible=experiment.impossible,
+            max_seconds=max_seconds,
         )
     is_live = console.is_terminal and not plain and not as_json
     done = _follow(events, console, folder, is_live=is_live, is_silent=as_json)
+    if done.n_missing:
+        click.echo(
+            _(
+                "The time is up: {n_missing} trials are missing. Run the same command again to resume.",
+                n_missing=done.n_missing,
+            ),
+            err=True,
+        )
     _finish(Answered(question, done.results), folder, console, as_json=as_json)
 
 
@@ -284,7 +311,7 @@ def _finish(found: "Answered", folder: Path, console: "Console", *, as_json: boo
     from rich.text import Text
 
     from manyheads.lab.lab_answers import expectation_name, verdict_name
-    from manyheads.lab.question_page import render_question
+    from manyheads.lab.question_page import asked_and_stopped, render_question
     from manyheads.storage import atomic_write
 
     page = folder / "report.html"
@@ -301,8 +328,15 @@ def _finish(found: "Answered", folder: Path, console: "Console", *, as_json: boo
             difference=found.difference(effect),
         )
         console.print(Text.assemble(f"    {measured}", outcome))
+    for comparison in found.unmeasured:
+        console.print(Text(str(found.describe(comparison))), soft_wrap=False)
+        console.print(Text("    " + _("not measured")))
+    for arm, condition, faults in found.gaps():
+        cell = f"{arm.label} · {condition.label}".removesuffix(" · ")
+        console.print(Text(f"{cell}: {'; '.join(map(str, faults))}", style="yellow"), soft_wrap=False)
     console.print()
     console.print(Text(str(found.answer)), soft_wrap=False)
+    console.print(Text(str(asked_and_stopped(found)), style="dim"), soft_wrap=False)
     origin = _("These results come with manyheads.") if found.is_shipped else ""
     report = _("Report: {page}", page=page)
     click.echo(f"\n{origin}\n{report}".replace("\n\n", "\n"))
@@ -331,6 +365,12 @@ def _as_table(found: "Answered") -> dict[str, object]:
                 "verdict": effect.verdict,
             }
             for effect in found.effects
+        ],
+        "asks": found.question.asks,
+        "not_measured": [str(found.describe(comparison)) for comparison in found.unmeasured],
+        "keep_in_mind": [
+            {"arm": arm.name, "condition": condition.name, "why": list(map(str, faults))}
+            for arm, condition, faults in found.gaps()
         ],
         "impossible": dict(found.results.impossible),
     }

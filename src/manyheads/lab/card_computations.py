@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from manyheads.decode.hypotheses import length_penalty
 from manyheads.errors import LabError
+from manyheads.lab.lab_tasks import Lookup
 from manyheads.lab.lab_texts import LabText, changed
 from manyheads.messages import _
 from manyheads.model import ModelSettings, Transformer, attention, attention_weights, smoothed_cross_entropy
@@ -59,6 +60,29 @@ def _number(value: float, digits: int = 3) -> str:
 def _vector(values: Tensor, digits: int = 3) -> str:
     shown = (_number(float(value), digits).replace(",", "") for value in values.flatten())
     return f"[{', '.join(shown)}]"
+
+
+def one_head_by_hand() -> dict[str, str]:
+    """Two lookups by one softmax with weights set by hand: two thirds on the first record, a third on the second.
+
+    A query scores the record of its first key by ln 2 more than that of its second, and both far above the others. The
+    value that gets two thirds is then the first one; logits linear in the mixture, with a bias, read off the pair.
+    """
+    task = Lookup(n_keys=8, n_values=8, n_lookups=2)
+    batch = task.batch(2000, torch.Generator().manual_seed(1), split="test")
+    assert batch.source is not None
+    first_query = 1 + task.n_answers
+    asked = batch.source[:, :1] - first_query
+    records = batch.source[:, 1:] - first_query - task.n_keys**2
+    keys, values = (nn.functional.one_hot(ids, 8).double() for ids in (records // 8, records % 8))
+    first, second = (nn.functional.one_hot(ids, 8).double() for ids in (asked // 8, asked % 8))
+    query = (40 + math.log(2)) * first + 40 * second
+    mixture = attention(query * math.sqrt(8), keys, values)[:, 0]
+    eye = torch.eye(8, dtype=torch.float64)
+    means = (2 * eye[:, None] + eye[None]).flatten(0, 1) / 3  # of every pair of values
+    logits = mixture @ means.mT - means.square().sum(-1) / 2  # the nearest pair has the highest
+    is_right = logits.argmax(-1) == batch.expected[:, 0] - 1
+    return {"accuracy": _number(100 * float(is_right.double().mean()), 0)}
 
 
 def one_query() -> dict[str, str]:
@@ -356,6 +380,7 @@ def kv_cache() -> dict[str, str]:
 COMPUTATIONS: dict[str, Callable[[], Mapping[str, str]]] = {
     function.__name__.replace("_", "-"): function
     for function in (
+        one_head_by_hand,
         one_query,
         three_by_three,
         softmax,

@@ -55,6 +55,44 @@ def filled_card(card: AnswerCard, answers: Mapping[str, Answered]) -> AnswerCard
     )
 
 
+def used_questions(card: AnswerCard) -> list[str]:
+    """The experiments whose results a card quotes or draws."""
+    shown = [card.answer, *card.computation]
+    for wrong in card.wrong_answers:
+        shown += [wrong.claim, wrong.refutation]
+    for asked in card.follow_ups:
+        shown += [asked.question, asked.answer]
+    quoted = [words.split() for text in shown for words in _FIGURE.findall(text["en"])]
+    named = [words[1] for words in quoted if words[0] != "computed"]
+    return list(dict.fromkeys([*named, *([card.plot[0]] if card.plot else [])]))
+
+
+def caveats(card: AnswerCard, answers: Mapping[str, Answered]) -> list[Message]:
+    """What a reader of a card should know of its measurements: an older protocol, a learning rate at an edge."""
+    found = []
+    for name in used_questions(card):
+        one = answers[name]
+        edges = [
+            (arm, condition) for arm, condition in one.question.cells() if one.results.edge(arm.name, condition.name)
+        ]
+        if one.question.tuned_on is not None and one.question.asks != "property" and not one.question.converges:
+            found.append(
+                Message(
+                    "{question}: trained for a fixed number of steps (older protocol, {date}); {n_edges} learning "
+                    "rates at the edge of their grid.",
+                    question=name,
+                    date=one.results.stamp["date"],
+                    n_edges=len(edges),
+                )
+            )
+        elif edges:
+            cells = ", ".join(f"{arm.name} {condition.name}".removesuffix(" -") for arm, condition in edges)
+            found.append(
+                Message("{question}: learning rate at the edge of its grid: {cells}.", question=name, cells=cells)
+            )
+    return found
+
+
 def typeset(text: str) -> Markup:
     """The text as HTML: d_k, W^O and 10000^(2i/d) are typeset; vectors and percentages stay on one line."""
     html = str(escape(text)).replace(" %", "\N{NO-BREAK SPACE}%")
@@ -63,6 +101,7 @@ def typeset(text: str) -> Markup:
     return Markup(_SUPERSCRIPT.sub(lambda match: f"<sup>{match[1] or match[2]}</sup>", html))
 
 
+_FIGURE = re.compile(r"\{\{(.*?)\}\}")
 _VECTOR = re.compile(r"\[[−\d., ]+\]")
 _SUBSCRIPT = re.compile(r"(?<![A-Za-z_])([dnRθ])_(?:\(([^()]+)\)|(k|v|model|ff|source|target|m|n)(?![A-Za-z]))")
 _SUPERSCRIPT = re.compile(r"\^(?:\(([^()]+)\)|(\w))")
@@ -85,6 +124,7 @@ def _view(card: AnswerCard, answers: Mapping[str, Answered]) -> dict[str, Any]:
         "computation": [_typeset(line) for line in filled.computation],
         "wrong_answers": [(_typeset(wrong.claim), _typeset(wrong.refutation)) for wrong in filled.wrong_answers],
         "follow_ups": [(_typeset(asked.question), _typeset(asked.answer)) for asked in filled.follow_ups],
+        "caveats": caveats(card, answers),
         "command": card.command,
     }
 

@@ -154,6 +154,8 @@ def _marker(shape: str, x: float, y: float) -> str:
 
 
 def _tick(value: float, measure: Measure) -> str:
+    if measure.is_logarithmic:  # less than a decade has no round ends
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
     return f"{value * (100 if measure.is_percentage else 1):,.6g}".replace("-", "−")
 
 

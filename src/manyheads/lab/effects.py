@@ -17,6 +17,7 @@ from manyheads.lab.result_store import Results
 
 ALPHA = 0.05
 Verdict = Literal["as predicted", "contrary", "not distinguishable"]
+Bound = Literal["", "≥", "≤", "both"]  # which side of a comparison is only a bound
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Effect:
     n_seeds: int
     is_ratio: bool
     is_computed: bool  # the difference does not depend on the seed, as of numbers of parameters: no chance is involved
+    bound: Bound = ""  # steps to a level that some runs of a side did not reach
 
     @property
     def is_clear(self) -> bool:
@@ -42,6 +44,8 @@ class Effect:
     def verdict(self) -> Verdict:
         """The outcome compared with the prediction."""
         zero = 1.0 if self.is_ratio else 0.0
+        if self.bound and not self._is_beyond_its_bound(zero):
+            return "not distinguishable"
         if self.comparison.expect == "same":
             margin = self.comparison.margin
             lowest, highest = (1 / (1 + margin), 1 + margin) if self.is_ratio else (-margin, margin)
@@ -53,19 +57,25 @@ class Effect:
         return "as predicted" if (self.mean > zero) == (self.comparison.expect == "higher") else "contrary"
 
 
+    def _is_beyond_its_bound(self, zero: float) -> bool:
+        """Whether the difference would only grow if every run had reached the level."""
+        return (self.bound == "≥" and self.mean > zero) or (self.bound == "≤" and self.mean < zero)
+
+
 def find_effects(question: Question, results: Results) -> list[Effect]:
     """The effects of all comparisons whose arms could run."""
     effects = [
         effect
         for comparison in question.comparisons
-        if (effect := _compare(comparison, question.measure(comparison.measure), results)) is not None
+        if (effect := _compare(comparison, question, results)) is not None
     ]
     corrected = holm([effect.p for effect in effects])
     return [replace(effect, corrected_p=p) for effect, p in zip(effects, corrected, strict=True)]
 
 
-def _compare(comparison: ArmComparison, measure: Measure, results: Results) -> Effect | None:
+def _compare(comparison: ArmComparison, question: Question, results: Results) -> Effect | None:
     against_condition = comparison.against_condition or comparison.condition
+    measure = question.measure(comparison.measure)
     ours = results.values(comparison.arm, comparison.condition, comparison.measure)
     theirs = results.values(comparison.against, against_condition, comparison.measure)
     seeds = sorted(ours.keys() & theirs.keys())
@@ -75,8 +85,23 @@ def _compare(comparison: ArmComparison, measure: Measure, results: Results) -> E
     mean, low, high, p = paired_difference(*paired, is_ratio=measure.is_logarithmic)
     # Sides that vary with the seed while their ratio does not, up to rounding: a factor by construction.
     is_factor = measure.is_logarithmic and mean != 1.0 and math.isclose(low, high, rel_tol=1e-6)
-    is_computed = is_factor or all(len(set(values)) == 1 for values in paired)
-    return Effect(comparison, mean, low, high, p, p, len(seeds), measure.is_logarithmic, is_computed)
+    is_computed = (is_factor or all(len(set(values)) == 1 for values in paired)) and not measure.is_censored
+    if measure.is_censored and low == high:  # steps are read off every few steps, or are bounds: equal by rounding
+        is_different = mean != (1.0 if measure.is_logarithmic else 0.0)
+        p = 2.0 ** (1 - len(seeds)) if is_different else 1.0  # of a sign test
+    bound: Bound = ""
+    if measure.is_censored:
+        is_bound = _is_bound(question, results, comparison.arm, comparison.condition, measure)
+        is_other_bound = _is_bound(question, results, comparison.against, against_condition, measure)
+        bound = "both" if is_bound and is_other_bound else "≥" if is_bound else "≤" if is_other_bound else ""
+    return Effect(comparison, mean, low, high, p, p, len(seeds), measure.is_logarithmic, is_computed, bound)
+
+
+def _is_bound(question: Question, results: Results, arm: str, condition: str, measure: Measure) -> bool:
+    """Whether some run of a cell did not reach what a number of steps counts to."""
+    is_full = results.size == "full"
+    budget = question.cell_setup(question.arm(arm), question.condition(condition), is_full=is_full).steps
+    return any(value > budget for value in results.values(arm, condition, measure.name).values())
 
 
 def paired_difference(

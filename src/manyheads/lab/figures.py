@@ -4,7 +4,8 @@
     {{range QUESTION ARM CONDITION MEASURE}}               its 95 % interval, as [low, high]
     {{diff QUESTION ARM AGAINST CONDITION MEASURE}}        the paired difference with its interval, signed
     {{ratio QUESTION ARM AGAINST CONDITION MEASURE}}       the ratio of the two means, as "1.8"
-    {{rate QUESTION ARM CONDITION}}                        the tuned learning rate
+    {{steps QUESTION ARM CONDITION}}                       the mean steps to the level, "> 900" if never reached
+    {{rate QUESTION ARM CONDITION}}                        the tuned learning rate, with an arrow at an edge of its grid
     {{seeds QUESTION}}                                     the number of seeds
 
 The condition of a question that has only one is -. To compare across conditions, write ARM@CONDITION.
@@ -23,6 +24,10 @@ from manyheads.messages import _
 
 _FIGURE = re.compile(r"\{\{([^{}]+)\}\}")
 Known = Mapping[str, tuple[Question, Results]]
+
+
+class _NotMeasuredError(Exception):
+    """The results lack a cell of the question: the run was interrupted, or its time was up."""
 
 
 def fill(text: Shown, known: Known) -> LabText:
@@ -47,6 +52,8 @@ def figure(words: str, known: Known) -> str:
     question, results = known[rest[0]]
     try:
         return _VERBS[verb](question, results, *rest[1:])
+    except _NotMeasuredError:
+        return _("(not measured)")
     except (KeyError, TypeError, ValueError, StopIteration):
         raise LabError(_("The figure {figure} names something that the results do not have.", figure=shown)) from None
 
@@ -75,9 +82,11 @@ def _ratio(value: float) -> str:
 def _values(question: Question, results: Results, arm: str, condition: str, measure: str) -> dict[int, float]:
     arm, _at, own = arm.partition("@")
     question.measure(measure)
-    values = results.values(arm, own or condition, measure)
+    cell = arm, own or condition
+    values = results.values(*cell, measure)
     if not values:
-        raise KeyError(arm)
+        known = {(known_arm.name, known_condition.name) for known_arm, known_condition in question.cells()}
+        raise _NotMeasuredError if cell in known else KeyError(arm)
     return values
 
 
@@ -98,7 +107,9 @@ def _diff(question: Question, results: Results, arm: str, against: str, conditio
     ours, theirs = (_values(question, results, name, condition, measure) for name in (arm, against))
     seeds = sorted(ours.keys() & theirs.keys())
     described = question.measure(measure)
-    mean, low, high, _ = paired_difference(
+    if len(seeds) < 2:
+        raise _NotMeasuredError
+    mean, low, high, _p = paired_difference(
         [ours[seed] for seed in seeds], [theirs[seed] for seed in seeds], is_ratio=described.is_logarithmic
     )
     return format_difference(mean, low, high, described)
@@ -113,7 +124,17 @@ def _rate(question: Question, results: Results, arm: str, condition: str) -> str
     rate = results.chosen_rate(arm, condition)
     if rate is None:
         raise KeyError(arm)
-    return f"{rate:g}"
+    return f"{rate:g} {results.edge(arm, condition)}".strip()
+
+
+def _steps(question: Question, results: Results, arm: str, condition: str) -> str:
+    """The mean number of steps to the level of the question; a bound if some run did not reach it."""
+    values = list(_values(question, results, arm, condition, "steps").values())
+    budget = question.cell_setup(question.arm(arm), question.condition(condition), is_full=results.size == "full").steps
+    n_reached = sum(value <= budget for value in values)
+    if not n_reached:
+        return f"> {budget:,}"
+    return f"{'' if n_reached == len(values) else '≥ '}{mean_interval(values, is_logarithmic=True)[0]:,.0f}"
 
 
 def _seeds(question: Question, results: Results) -> str:
@@ -126,5 +147,6 @@ _VERBS: dict[str, Callable[..., str]] = {
     "diff": _diff,
     "ratio": _mean_ratio,
     "rate": _rate,
+    "steps": _steps,
     "seeds": _seeds,
 }

@@ -1,15 +1,16 @@
 """What the stored results say: the answer of each question, and the table of predictions against measurements."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from manyheads.errors import LabError
+from manyheads.lab.card_computations import fill_computed
 from manyheads.lab.effects import Effect, find_effects
 from manyheads.lab.figures import fill, format_difference
-from manyheads.lab.lab_texts import LabText, Shown, changed
-from manyheads.lab.question import ArmComparison, Question
+from manyheads.lab.lab_texts import LabText, Shown, changed, in_each_language
+from manyheads.lab.question import Arm, ArmComparison, Condition, Question
 from manyheads.lab.questions import QUESTIONS
 from manyheads.lab.result_store import RESULTS, Results, definition_digest, read_results, shipped_results
 from manyheads.messages import Message, _
@@ -19,6 +20,10 @@ _EXPECTATIONS = {
     "higher": Message("higher"),
     "lower": Message("lower"),
     "same": Message("the same"),
+}
+_PROBLEMS = {
+    "diverged": Message("diverged, so that the weights before that step are measured"),
+    "nan": Message("a measure is not a finite number and is left out"),
 }
 _VERDICTS = {
     "as predicted": Message("as predicted"),
@@ -41,6 +46,47 @@ class Answered:
         return find_effects(self.question, self.results)
 
     @property
+    def unmeasured(self) -> list[ArmComparison]:
+        """The comparisons that have no effect, because a side has fewer than two seeds."""
+        measured = [effect.comparison for effect in self.effects]
+        return [comparison for comparison in self.question.comparisons if comparison not in measured]
+
+    def gaps(self) -> Iterator[tuple[Arm, Condition, list[Message]]]:
+        """Every cell that is not as it should be, and why: seeds that are missing, runs that failed, a rate at an edge.
+
+        Arms that could not run at all are listed in `Results.impossible`.
+        """
+        for arm, condition in self.question.cells():
+            if arm.name not in self.results.impossible:
+                found = list(self._faults(arm, condition))
+                if found:
+                    yield arm, condition, found
+
+    def _faults(self, arm: Arm, condition: Condition) -> Iterator[Message]:
+        cell, n_seeds = (arm.name, condition.name), self.question.n_seeds
+        rows, failed = self.results.measured(*cell), self.results.problems(*cell)
+        if len(rows) < n_seeds:
+            yield Message("{n_done} of {n_seeds} seeds were run", n_done=len(rows), n_seeds=n_seeds)
+        for problem, text in _PROBLEMS.items():
+            n_failed = sum(row.problem == problem for row in failed)
+            if n_failed:
+                yield Message(
+                    "{problem}: {n_failed} of {n_seeds} runs", problem=text, n_failed=n_failed, n_seeds=n_seeds
+                )
+        slow = sum(row.measures.get("converged") == 0.0 for row in rows)
+        if slow:
+            yield Message("did not converge: {n_slow} of {n_seeds} runs", n_slow=slow, n_seeds=n_seeds)
+        if edge := self.results.edge(*cell):
+            yield Message("learning rate at the edge of its grid {edge}", edge=edge)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every cell that can run has all its seeds."""
+        n_seeds = self.question.n_seeds
+        cells = [cell for cell in self.question.cells() if cell[0].name not in self.results.impossible]
+        return all(len(self.results.measured(arm.name, condition.name)) >= n_seeds for arm, condition in cells)
+
+    @property
     def is_confirmed(self) -> bool:
         """Whether every key comparison came out as predicted."""
         keys = [effect for effect in self.effects if effect.comparison.is_key]
@@ -49,7 +95,11 @@ class Answered:
 
     @property
     def answer(self) -> LabText:
-        """The answer in plain words, with its figures."""
+        """The answer in plain words, with its figures; if seeds are missing, the first sentence says so."""
+        if not self.is_complete:
+            gap = in_each_language(lambda: _("The run is not complete: some cells have fewer seeds, or none.") + " ")
+            answer = self.fill(self.question.answer.no)
+            return LabText({language: text + answer[language] for language, text in gap.by_language().items()})
         return self.fill(self.question.answer.yes if self.is_confirmed else self.question.answer.no)
 
     @property
@@ -59,7 +109,7 @@ class Answered:
 
     def fill(self, text: Shown) -> LabText:
         """A text of this question with its figures."""
-        return fill(text, {self.question.id: (self.question, self.results)})
+        return fill(fill_computed(changed(text, str)), {self.question.id: (self.question, self.results)})
 
     def describe(self, comparison: ArmComparison) -> Message:
         """What is compared: "not scaled v divided by √d_k (d_k = 512), accuracy"."""
@@ -84,9 +134,12 @@ class Answered:
         return Message("{arm} v {against}: {measure}", arm=arm, against=against, measure=measure)
 
     def difference(self, effect: Effect) -> str:
-        """An effect as text."""
+        """An effect as text; ≥ or ≤ if a side is a bound, because some of its runs did not reach the level."""
         measure = self.question.measure(effect.comparison.measure)
-        return format_difference(effect.mean, effect.low, effect.high, measure)
+        text = format_difference(effect.mean, effect.low, effect.high, measure)
+        if effect.bound == "both":
+            return _("{difference} (of two bounds)", difference=text)
+        return f"{effect.bound} {text}".strip()
 
 
 def expectation_name(effect: Effect) -> Message:

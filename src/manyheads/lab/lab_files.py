@@ -21,6 +21,7 @@ from typing import Any, get_args
 from manyheads.bounded_files import BoundsError, parse_toml, read_bounded
 from manyheads.errors import LabError
 from manyheads.lab import lab_tasks
+from manyheads.lab.convergence import Convergence
 from manyheads.lab.lab_texts import LabText
 from manyheads.lab.question import (
     COMMON_MEASURES,
@@ -29,6 +30,7 @@ from manyheads.lab.question import (
     Answer,
     Arm,
     ArmComparison,
+    Asked,
     Better,
     Claim,
     ClaimVerdict,
@@ -86,6 +88,15 @@ class AnswerCard:
     follow_ups: tuple[FollowUp, ...] = ()
 
 
+@dataclass(frozen=True)
+class Revision:
+    """What an earlier version claimed about a question, and what a newer run says; `after` may quote figures."""
+
+    question: str
+    before: LabText
+    after: LabText
+
+
 def read_question(path: Path) -> Question:
     """Read and check the file of a question; its id is the file's name."""
     table = _open(path)
@@ -123,7 +134,9 @@ def read_question(path: Path) -> Question:
     question = Question(
         id=path.stem,
         order=table.take("order", int),
+        asks=table.choice("asks", get_args(Asked)),
         title=table.table("title").text(),
+        differs=table.table("differs").text(),
         method=table.table("method").text(),
         arms=arms,
         conditions=conditions or NO_CONDITION,
@@ -143,7 +156,8 @@ def read_question(path: Path) -> Question:
         setup=None if setup is None else setup.setup(),
         trial=table.function("trial"),
         tuned_on=table.choice("tuned_on", measure_names, None),
-        learning_rates=tuple(table.take("learning_rates", list, list(Question.learning_rates))),
+        learning_rates=table.rates("learning_rates", Question.learning_rates),
+        max_extension=table.take("max_extension", int, Question.max_extension),
         n_tuning_seeds=table.take("n_tuning_seeds", int, Question.n_tuning_seeds),
         n_seeds=table.take("n_seeds", int, Question.n_seeds),
         skipped=tuple((arm, condition) for arm, condition in table.take("skipped", list, [])),
@@ -161,6 +175,17 @@ def read_cards(path: Path) -> tuple[int, tuple[AnswerCard, ...]]:
     cards = tuple(_card(part) for part in table.listed("cards"))
     table.close()
     return order, cards
+
+
+def read_revisions(path: Path) -> tuple[Revision, ...]:
+    """Read and check the claims that a newer run changed."""
+    table = _open(path)
+    revisions = tuple(
+        Revision(part.take("question", str), part.table("before").text(), part.table("after").text())
+        for part in table.listed("revisions")
+    )
+    table.close()
+    return revisions
 
 
 def _measure(name: str, table: "_Table") -> Measure:
@@ -286,11 +311,28 @@ class _Table:
                 raise self._unknown_name(key, name, _SETUP)
         return {name: self._built(value, f"{key}.{name}") for name, value in values.items()}
 
+    def rates(self, key: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        """A grid of learning rates, which can be extended on both sides: positive, ascending."""
+        rates = self.take(key, list, list(default))
+        numbers = [rate for rate in rates if isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0]
+        if not numbers or len(numbers) < len(rates) or sorted(set(numbers)) != numbers:
+            raise LabError(
+                _(
+                    "{where} is {value!r}, which cannot be extended on both sides. Give positive rates in ascending "
+                    "order, such as [0.001, 0.003, 0.01].",
+                    where=self._where(key),
+                    value=rates,
+                )
+            )
+        return tuple(numbers)
+
     def setup(self) -> Setup:
         """This table as a setup."""
         values = {name: self._built(value, name) for name, value in self._left.items()}
         self._left.clear()
         try:
+            if "convergence" in values:
+                values["convergence"] = Convergence(**values["convergence"])
             return Setup(**values)
         except TypeError as error:
             raise LabError(f"{self._path}: {self._key}: {error}.") from None

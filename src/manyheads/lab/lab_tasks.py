@@ -16,9 +16,10 @@ from torch import Generator, Tensor
 from manyheads.corpora import sentences
 
 Shape = Literal["encoder-decoder", "encoder", "decoder"]
+Split = Literal["train", "valid", "test"]
 PAD, BOS, EOS, MASK = 0, 1, 2, 3
 _N_SPECIAL = 4
-_N_TEST = 1000  # held-out sentences
+_N_HELD_OUT = 1000  # sentences for validation, and as many for the test
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class LabTask(Protocol):
     def vocab_size(self) -> int:
         """The number of ids."""
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
-        """Draw a batch; a corpus takes test rows from its held-out part."""
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
+        """Draw a batch; a corpus takes the rows of each split from other sentences."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Lookup:
         """PAD, answers, queries, records."""
         return 1 + self.n_answers + self.n_keys**self.n_lookups + self.n_keys * self.n_values
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
         """Draw records with distinct keys; the keys asked for are among them."""
         fewest, most = self.n_records
         keys = torch.rand(n_rows, self.n_keys, generator=generator).argsort(1)[:, :most]
@@ -86,7 +87,7 @@ class Lookup:
         value_base = torch.tensor([[self.n_values], [1]][-self.n_lookups :])
         query = keys.gather(1, asked) @ base
         answer = values.gather(1, asked) @ value_base
-        if self.noise and not is_test:
+        if self.noise and split == "train":
             wrong = torch.randint(self.n_answers, (n_rows, 1), generator=generator)
             answer = torch.where(torch.rand(n_rows, 1, generator=generator) < self.noise, wrong, answer)
         first_query = 1 + self.n_answers
@@ -115,7 +116,7 @@ class Recall:
         """PAD, answers, queries, records, noise."""
         return 1 + self.n_values + self.n_keys + self.n_keys * self.n_values + self.n_noise
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
         """Draw records with distinct keys; only the last position is predicted."""
         keys = torch.rand(n_rows, self.n_keys, generator=generator).argsort(1)[:, : self.n_records]
         values = torch.randint(self.n_values, keys.shape, generator=generator)
@@ -154,7 +155,7 @@ class Facts:
         shape = (self.n_subjects, self.n_relations)
         return torch.randint(self.n_objects, shape, generator=Generator().manual_seed(0))
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
         """Draw facts at random; the answer is predicted at the subject."""
         subjects = torch.randint(self.n_subjects, (n_rows,), generator=generator)
         relations = torch.randint(self.n_relations, (n_rows,), generator=generator)
@@ -179,7 +180,7 @@ class Reorder:
         """The special tokens and the symbols."""
         return _N_SPECIAL + self.n_symbols
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
         """Draw random symbols; the first position of "previous" has nothing to repeat and does not count."""
         fewest, most = self.lengths
         symbols = torch.randint(_N_SPECIAL, self.vocab_size, (n_rows, most), generator=generator)
@@ -214,9 +215,9 @@ class Text:
         """The special tokens and all words."""
         return len(_words("en", self.n_train))
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
         """Draw sentences at random."""
-        known = _sentence_ids("en", self.n_train, is_test)
+        known = _sentence_ids("en", self.n_train, split)
         fewest, most = self.n_sentences
         counts = torch.randint(fewest, most + 1, (n_rows,), generator=generator).tolist()
         drawn = iter(torch.randint(len(known), (sum(counts),), generator=generator).tolist())
@@ -244,9 +245,9 @@ class Translation:
         """The special tokens, the words and the characters: one vocabulary, so that embeddings can be tied."""
         return len(_words("en", self.n_train)) + len(_words("zh", self.n_train)) - _N_SPECIAL
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
         """Draw sentence pairs at random."""
-        sources, targets = (_sentence_ids(language, self.n_train, is_test) for language in ("en", "zh"))
+        sources, targets = (_sentence_ids(language, self.n_train, split) for language in ("en", "zh"))
         offset = len(_words("en", self.n_train)) - _N_SPECIAL
         drawn = torch.randint(len(sources), (n_rows,), generator=generator).tolist()
         source = _padded([[*sources[row], EOS] for row in drawn])
@@ -254,7 +255,7 @@ class Translation:
         written = _padded([[*row, EOS] for row in rows])
         target = _padded([[BOS, *row] for row in rows])
         is_counted = written != PAD
-        if self.noise and not is_test:
+        if self.noise and split == "train":
             wrong = torch.randint(_N_SPECIAL + offset, self.vocab_size, written.shape, generator=generator)
             written = torch.where(torch.rand(written.shape, generator=generator) < self.noise, wrong, written)
         return LabBatch(source, target, written, is_counted)
@@ -283,10 +284,10 @@ class FewRows(_Wrapper):
 
     n_rows: int
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
         """Draw from the rows that there are."""
-        if is_test:
-            return self.task.batch(n_rows, generator, is_test=True)
+        if split != "train":
+            return self.task.batch(n_rows, generator, split=split)
         rows, drawn = _fixed_rows(self), torch.randint(self.n_rows, (n_rows,), generator=generator)
         source, target = (None if ids is None else ids[drawn] for ids in (rows.source, rows.target))
         return LabBatch(source, target, rows.expected[drawn], rows.is_counted[drawn])
@@ -303,11 +304,11 @@ class Repeated(_Wrapper):
 
     n_batches: int
 
-    def batch(self, n_rows: int, generator: Generator, *, is_test: bool = False) -> LabBatch:
+    def batch(self, n_rows: int, generator: Generator, *, split: Split = "train") -> LabBatch:
         """Draw a known batch for training, a new one for a test."""
-        if not is_test:
+        if split == "train":
             generator = Generator().manual_seed(int(torch.randint(self.n_batches, (), generator=generator)))
-        return self.task.batch(n_rows, generator, is_test=is_test)
+        return self.task.batch(n_rows, generator, split=split)
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> Int[Tensor, "B T"]:
@@ -328,10 +329,10 @@ def _words(language: str, n_train: int) -> dict[str, int]:
 
 
 @cache
-def _sentence_ids(language: str, n_train: int, is_test: bool) -> list[list[int]]:
+def _sentence_ids(language: str, n_train: int, split: Split) -> list[list[int]]:
     """The ids of every sentence; a held-out word that training lacks becomes MASK."""
     words = _words(language, n_train)
-    known = _split(language, "test", _N_TEST) if is_test else _split(language, "train", n_train)
+    known = _split(language, split, n_train if split == "train" else _N_HELD_OUT)
     return [[words.get(word, MASK) for word in sentence] for sentence in known]
 
 

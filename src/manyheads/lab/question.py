@@ -4,7 +4,7 @@
 the same seeds, and arms are compared in pairs: same seed, same data, same initial weights where shapes allow.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,6 +19,9 @@ Better = Literal["higher", "lower"]
 Expectation = Literal["higher", "lower", "same"]
 ClaimVerdict = Literal["holds", "wrong", "half"]
 PlotKind = Literal["dots", "lines"]
+# What an arm can learn if it trains until it stops improving; how soon it learns it; or what a model is like or costs.
+Asked = Literal["ability", "speed", "property"]
+Edge = Literal["", "↑", "↓"]  # of a grid of learning rates
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,9 @@ class Measure:
 COMMON_MEASURES = {
     "accuracy": Measure("accuracy", Message("accuracy, %"), "higher", is_percentage=True),
     "loss": Measure("loss", Message("loss, nats"), "lower"),
+    "seconds": Measure("seconds", Message("processor seconds to the same level"), "lower", digits=1),
+    "trained": Measure("trained", Message("steps trained"), digits=0),
+    "converged": Measure("converged", Message("runs that converged, %"), is_percentage=True, digits=2),
 }
 
 
@@ -123,7 +129,9 @@ class Question:
 
     id: str
     order: int = 0  # of the list of questions
+    asks: Asked = "property"
     title: Shown
+    differs: Shown = NO_TEXT  # what else differs between the arms, and what is done about it
     method: Shown  # what is trained on what, in two or three sentences
     arms: tuple[Arm, ...]
     conditions: tuple[Condition, ...] = NO_CONDITION
@@ -137,7 +145,8 @@ class Question:
     # The numbers of one trial. An experiment without `setup` gets a Setup of defaults with the changes applied.
     trial: Callable[[Setup, int], Mapping[str, float]]
     tuned_on: str | None = None  # the measure that chooses the learning rate of each cell; None: no tuning
-    learning_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
+    learning_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)  # the first ones tried; see `tuning`
+    max_extension: int = 4  # rates tried beyond either end of the grid
     n_tuning_seeds: int = 2
     n_seeds: int = N_SEEDS
     skipped: tuple[tuple[str, str], ...] = ()  # (arm, condition) cells that make no sense
@@ -160,6 +169,11 @@ class Question:
         """Whether a cell's learning rate is tuned: not if the arm or the condition itself sets one."""
         return self.tuned_on is not None and "learning_rate" not in {**condition.changes, **arm.changes}
 
+    @property
+    def converges(self) -> bool:
+        """Whether runs end when they stop improving, not after a fixed number of steps."""
+        return self.setup is not None and self.setup.convergence is not None
+
     def cells(self) -> list[tuple[Arm, Condition]]:
         """Every arm under every condition."""
         return [
@@ -175,3 +189,8 @@ class Question:
         for changes in (condition.changes, self.full if is_full else {}, arm.changes):
             setup = setup.changed(changes)
         return setup
+
+
+def edge_of(rates: Sequence[float], best: float) -> Edge:
+    """An arrow if no rate beyond the best one was tried on one side."""
+    return "↑" if best == max(rates) else "↓" if best == min(rates) else ""

@@ -21,6 +21,11 @@ from manyheads.language import Language
 from manyheads.messages import Message
 
 _MARKS = {"as predicted": "✓", "contrary": "✗", "not distinguishable": "○"}
+_ASKED = {
+    "ability": Message("ability: what an arm can learn"),
+    "speed": Message("speed: how soon an arm learns it"),
+    "property": Message("a property: what a model is like or costs"),
+}
 _CLAIMS = {
     "holds": Message("It holds."),
     "wrong": Message("Wrong."),
@@ -54,6 +59,9 @@ def render_question(answered: Answered, language: Language = "en") -> str:
         impossible=[(question.arm(name).label, reason) for name, reason in results.impossible.items()],
         plots=[draw_plot(plot, question, results) for plot in question.plots],
         effects=[_effect_view(answered, effect) for effect in answered.effects],
+        asked=asked_and_stopped(answered),
+        gaps=[(arm.label, condition.label, faults) for arm, condition, faults in answered.gaps()],
+        unmeasured=[answered.describe(comparison) for comparison in answered.unmeasured],
         tuning=_tuning(question),
         headings=_effect_headings(),
         claims=[(claim.claim, _CLAIMS[claim.verdict], answered.fill(claim.evidence)) for claim in question.claims],
@@ -116,12 +124,38 @@ def _option(size: str) -> str:
     return {"default": "", "full": " --full"}.get(size, f" --on {size}")
 
 
+def asked_and_stopped(answered: Answered) -> Message:
+    """Whether a question asks about ability or speed, and when its runs ended."""
+    question = answered.question
+    asks = Message("This question asks about {asked}.", asked=_ASKED[question.asks])
+    setup = question.setup
+    if setup is None or (question.asks == "property" and setup.convergence is None):
+        return asks
+    if setup.convergence is None:
+        return Message(
+            "{asks} Its runs end after a fixed number of steps (older protocol, {date}), so that an arm that learns "
+            "slowly looks like one that cannot learn.",
+            asks=asks,
+            date=answered.results.stamp["date"],
+        )
+    return Message(
+        "{asks} Both are reported: the score after a run has stopped improving, and the steps to {level} % on the "
+        "validation set. A run ends at {solved} %, or after {patience:,} steps without an improvement; one that still "
+        "improves after {budget:,} steps did not converge.",
+        asks=asks,
+        level=f"{100 * setup.convergence.level:g}",
+        solved=f"{100 * setup.convergence.solved:g}",
+        patience=setup.convergence.patience,
+        budget=setup.steps,
+    )
+
+
 def _tuning(question: Question) -> Message:
     n_seeds = question.n_tuning_seeds
     return Message(
         "Arms are paired by seed: same data, same initial weights wherever shapes allow. The learning rate of each arm "
-        "is the best of {rates} on {seeds}. ↑ and ↓ mark the highest and the lowest rate that was tried: a better one "
-        "may lie beyond.",
+        "and condition is the best one on {seeds}. The search starts with {rates} and goes on until rates on both "
+        "sides of the best one are tried. ↑ and ↓ mark a rate that stayed at the edge: a better one may lie beyond.",
         rates=", ".join(f"{rate:g}" for rate in question.learning_rates),
         seeds=Message("1 other seed") if n_seeds == 1 else Message("{n_seeds} other seeds", n_seeds=n_seeds),
     )
@@ -156,13 +190,13 @@ def _cells(question: Question, results: Results) -> Iterator[tuple[Shown, list[A
     for condition in question.conditions:
         rows = []
         for arm in question.arms:
-            if not results.measured(arm.name, condition.name):
+            if (arm.name, condition.name) in question.skipped or arm.name in results.impossible:
                 continue
             rows.append(
                 (
                     arm.label,
                     list(_values(question, results, arm.name, condition)),
-                    _rate(question, results, arm.name, condition),
+                    _rate(results, arm.name, condition),
                 )
             )
         yield condition.label, rows
@@ -171,6 +205,9 @@ def _cells(question: Question, results: Results) -> Iterator[tuple[Shown, list[A
 def _values(question: Question, results: Results, arm: str, condition: Condition) -> Iterator[tuple[str, str]]:
     for measure in question.measures:
         values = list(results.values(arm, condition.name, measure.name).values())
+        if not values:
+            yield "–", ""
+            continue
         mean, low, high = mean_interval(values, is_logarithmic=measure.is_logarithmic)
         if measure.is_percentage and min(values) >= 0 and max(values) <= 1:  # a t interval knows no bounds
             low, high = max(low, 0.0), min(high, 1.0)
@@ -187,10 +224,7 @@ def _values(question: Question, results: Results, arm: str, condition: Condition
         yield format_value(mean, measure), interval
 
 
-def _rate(question: Question, results: Results, arm: str, condition: Condition) -> str:
-    """The chosen rate; an arrow if it is at the end of the grid, beyond which a better one may lie."""
+def _rate(results: Results, arm: str, condition: Condition) -> str:
+    """The chosen rate; an arrow if no rate beyond it was tried."""
     rate = results.chosen_rate(arm, condition.name)
-    if rate is None:
-        return ""
-    end = "↑" if rate == max(question.learning_rates) else "↓" if rate == min(question.learning_rates) else ""
-    return f"{rate:g} {end}".strip()
+    return "" if rate is None else f"{rate:g} {results.edge(arm, condition.name)}".strip()

@@ -21,13 +21,14 @@ import torch
 from manyheads.bounded_files import read_json_object
 from manyheads.cores import count_cores
 from manyheads.errors import LabError
-from manyheads.lab.question import Question
+from manyheads.lab.question import Edge, Question, edge_of
 from manyheads.messages import _
 from manyheads.storage import atomic_write, naming_full_disk
 
 FORMAT = 1
 ROWS, RESULTS = "rows.jsonl", "results.json"
 _DIGITS = 10  # of stored numbers
+_NEWER = ("start", "convergence")  # fields of Setup that older digests lack: they count only if they are set
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Row:
     learning_rate: float | None
     is_tuning: bool
     measures: Mapping[str, float]
+    problem: str = ""  # "diverged": the weights before that step are measured; "nan": some measures are missing
 
     @property
     def key(self) -> tuple[str, str, int, float | None, bool]:
@@ -69,14 +71,34 @@ class Results:
 
     def values(self, arm: str, condition: str, measure: str) -> dict[int, float]:
         """A measure of a cell by seed; empty if the arm could not run."""
-        return {row.seed: row.measures[measure] for row in self.measured(arm, condition)}
+        rows = self.measured(arm, condition)
+        return {row.seed: row.measures[measure] for row in rows if measure in row.measures}
+
+    def tried_rates(self, arm: str, condition: str) -> list[float]:
+        """The learning rates that the tuning of a cell has tried."""
+        rows = [row for row in self.rows if (row.arm, row.condition, row.is_tuning) == (arm, condition, True)]
+        return sorted({row.learning_rate for row in rows if row.learning_rate is not None})
+
+    def edge(self, arm: str, condition: str) -> Edge:
+        """An arrow if the chosen rate of a cell is the highest or the lowest one tried."""
+        rates, chosen = self.tried_rates(arm, condition), self.chosen_rate(arm, condition)
+        return edge_of(rates, chosen) if rates and chosen is not None else ""
+
+    def problems(self, arm: str, condition: str) -> list[Row]:
+        """The rows of a cell whose run failed, without those of tuning."""
+        return [row for row in self.measured(arm, condition) if row.problem]
 
     def to_json(self) -> bytes:
         """The content of results.json: one line for each row, so that a change of results is readable as a diff."""
         table = {"format": FORMAT, **asdict(self)}
-        rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in table.pop("rows"))
+        rows = ",\n".join(json.dumps(_without_empty(row), ensure_ascii=False) for row in table.pop("rows"))
         head = json.dumps(table, ensure_ascii=False, indent=1).removesuffix("\n}")
         return f'{head},\n "rows": [\n{rows}\n]}}\n'.encode()
+
+
+def _without_empty(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as it is stored: most have no problem."""
+    return {key: value for key, value in row.items() if key != "problem" or value}
 
 
 class ResultFolder:
@@ -122,9 +144,15 @@ class ResultFolder:
         with naming_full_disk(path):
             _cut_partial_line(path)
             with path.open("ab") as file:
-                file.write(json.dumps({"definition": definition, **asdict(row)}).encode() + b"\n")
+                file.write(json.dumps({"definition": definition, **_without_empty(asdict(row))}).encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
+
+    def earlier_stamp(self, definition: str) -> Mapping[str, Any]:
+        """The stamp of the results that an earlier part of this sweep wrote, because its time was up."""
+        path = self.path / RESULTS
+        earlier = read_results(path) if path.exists() else None
+        return earlier.stamp if earlier is not None and earlier.definition == definition else {}
 
     def write_results(self, results: Results) -> Path:
         """Write results.json."""
@@ -181,7 +209,7 @@ def definition_digest(question: Question, size: str, data: str = "") -> str:
         "setup": _described(question.setup),
         "full": _described(question.full) if size != "default" else None,
         "tuning": [question.tuned_on, question.learning_rates, question.n_tuning_seeds],
-        "seeds": question.n_seeds,
+        "seeds": None if question.converges else question.n_seeds,  # seeds can be added to a newer experiment
         "skipped": question.skipped,
     }
     if data:
@@ -192,7 +220,11 @@ def definition_digest(question: Question, size: str, data: str = "") -> str:
 def _described(value: Any) -> Any:
     """A value as JSON: a function by its name, a task by its fields."""
     if is_dataclass(value) and not isinstance(value, type):
-        named = {field.name: _described(getattr(value, field.name)) for field in fields(value)}
+        named = {
+            field.name: _described(getattr(value, field.name))
+            for field in fields(value)
+            if field.name not in _NEWER or getattr(value, field.name) is not None
+        }
         return {"type": type(value).__name__, **named}
     if isinstance(value, Mapping):
         return {str(key): _described(item) for key, item in value.items()}
@@ -221,12 +253,8 @@ def make_stamp(seconds: float, n_processes: int) -> dict[str, Any]:
 
 
 def rounded(measures: Mapping[str, float]) -> dict[str, float]:
-    """Numbers as they are stored; JSON has no infinity."""
-    for name, value in measures.items():
-        if not math.isfinite(value):
-            message = _("A trial measured {name} = {value}, which is not a finite number.", name=name, value=value)
-            raise LabError(message)
-    return {name: float(f"{value:.{_DIGITS}g}") for name, value in measures.items()}
+    """Numbers as they are stored; JSON has no infinity, so that a value which is not finite is left out."""
+    return {name: float(f"{value:.{_DIGITS}g}") for name, value in measures.items() if math.isfinite(value)}
 
 
 def sort_rows(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from manyheads.lab.convergence import Convergence
 from manyheads.lab.lab_tasks import LabTask, Lookup
 from manyheads.model import smoothed_cross_entropy
 
@@ -17,7 +18,7 @@ class Setup:
     model: Mapping[str, Any] = field(default_factory=dict)  # fields of ModelSettings; vocab_size and shape: the task's
     task: LabTask = field(default_factory=Lookup)
     test_task: LabTask | None = None  # what the trained model is tested on; default: `task`
-    steps: int = 400
+    steps: int = 400  # with `convergence`: at most
     n_rows: int = 64  # sequences per batch
     learning_rate: float = 3e-3
     warmup: int = 50
@@ -28,6 +29,9 @@ class Setup:
     loss: Callable[[Tensor, Tensor, float], Tensor] = smoothed_cross_entropy  # of logits, expected ids, smoothing
     # A change of the model that ModelSettings does not offer, or another model altogether.
     alter: Callable[[nn.Module], nn.Module] | None = None
+    # A change of the initial weights.
+    start: Callable[[nn.Module], None] | None = None
+    convergence: Convergence | None = None  # when training ends; None: after `steps`
     # Values for the trial function of a question, such as which softmax to use.
     extra: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,15 +1,14 @@
 """`sweep`: run every trial of an experiment in parallel processes, and yield events.
 
-Each cell is tuned first: every learning rate is tried on seeds of its own, and the best mean decides. Then the cell is
-run with the seeds that count. A trial depends only on its cell, seed and learning rate, so the results do not depend on
-the number of processes or on interruptions. Finished trials are stored at once.
+Each cell is tuned first: learning rates are tried on seeds of their own (see `tuning`), and the best mean decides. Then
+the cell is run with the seeds that count, one seed of every cell after the other. A trial depends only on its cell,
+seed and learning rate, so the results do not depend on the number of processes or on interruptions. Finished trials are
+stored at once.
 """
 
-import math
 import multiprocessing
 import os
 import signal
-import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +32,8 @@ from manyheads.lab.result_store import (
     rounded,
     sort_rows,
 )
+from manyheads.lab.trial import DIVERGED
+from manyheads.lab.tuning import best_rate, rate_beyond
 from manyheads.messages import _n
 from manyheads.storage import locked
 
@@ -59,10 +60,11 @@ class TrialDone:
 
 @dataclass(frozen=True)
 class SweepDone:
-    """All trials have finished."""
+    """All trials have finished, or the time is up."""
 
     results: Results
     path: Path
+    n_missing: int = 0  # trials that the time did not suffice for
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def run_trial(
     if learning_rate is not None:
         setup = replace(setup, learning_rate=learning_rate)
     found = asked.trial(setup, seed)
-    return {measure.name: found[measure.name] for measure in asked.measures}
+    names = [measure.name for measure in asked.measures]
+    return {name: found[name] for name in ([*names, DIVERGED] if DIVERGED in found else names)}
 
 
 def sweep(
@@ -109,14 +112,19 @@ def sweep(
     size: str | None = None,
     data: str = "",
     impossible: Mapping[str, str] | None = None,
+    max_seconds: float | None = None,
 ) -> Iterator[SweepEvent]:
-    """Run the experiment in the folder `path`, or resume it there; see `definition_digest` for `size` and `data`."""
+    """Run the experiment in the folder `path`, or resume it there; see `definition_digest` for `size` and `data`.
+
+    After `max_seconds` no trial is started: the results then have cells with fewer seeds, or none.
+    """
     path.mkdir(parents=True, exist_ok=True)
     size = size or ("full" if is_full else "default")
     n_processes = 1 if question.measures_time else n_processes or count_cores()
     with locked(path):
         folder = ResultFolder(path)
-        yield from _Sweep(question, folder, size, data, n_processes, run, is_full, dict(impossible or {})).events()
+        begun = _Sweep(question, folder, size, data, n_processes, run, is_full, dict(impossible or {}), max_seconds)
+        yield from begun.events()
 
 
 def _start_worker(parent: int) -> None:
@@ -154,33 +162,46 @@ class _Sweep:
         run: RunTrial,
         is_full: bool,
         impossible: Mapping[str, str],
+        max_seconds: float | None,
     ) -> None:
         self.question, self.folder, self.size = question, folder, size
         self.n_processes, self.run, self.is_full, self.impossible = n_processes, run, is_full, impossible
         self.definition = definition_digest(question, size, data)
         self.rows = folder.read_rows(self.definition)
         self.cells = [cell for cell in question.cells() if cell[0].name not in impossible]
-        n_tuning = len(question.learning_rates) * question.n_tuning_seeds
-        n_tuned = sum(question.is_tuned(*cell) for cell in self.cells)
-        self.n_all = n_tuned * n_tuning + len(self.cells) * question.n_seeds
-        self.started = time.monotonic()
+        self.submitted = set(self.rows)
+        self.started, self.cpu_started = time.monotonic(), time.process_time()
+        self.end = None if max_seconds is None else self.started + max_seconds
         self.n_resumed = len(self.rows)
+
+    @property
+    def n_all(self) -> int:
+        """The number of trials as far as it is known: a grid of rates may grow."""
+        rates = {(arm, condition, rate) for arm, condition, _, rate, is_tuning in self.submitted if is_tuning}
+        for arm, condition in self.cells:
+            if self.question.is_tuned(arm, condition):
+                rates |= {(arm.name, condition.name, rate) for rate in self.question.learning_rates}
+        return len(rates) * self.question.n_tuning_seeds + len(self.cells) * self.question.n_seeds
 
     def events(self) -> Iterator[SweepEvent]:
         """Run what is missing."""
         yield SweepStarted(len(self.rows), self.n_all)
         waiting = [trial for cell in self.cells for trial in self._next_trials(*cell)]
+        self.submitted |= {trial.key for trial in waiting}
         if self.n_processes == 1:
             yield from self._run(_ThisProcess(), waiting)
         elif waiting:
             yield from self._run_in_pool(waiting)
         stamp = make_stamp(time.monotonic() - self.started, self.n_processes)
+        if self.n_processes == 1:
+            before = self.folder.earlier_stamp(self.definition).get("cpu_seconds", 0) if self.n_resumed else 0
+            stamp["cpu_seconds"] = before + round(time.process_time() - self.cpu_started)
         if self.n_resumed:
             stamp["resumed"] = True
         results = Results(
             self.question.id, self.size, self.definition, stamp, sort_rows(self.rows.values()), dict(self.impossible)
         )
-        yield SweepDone(results, self.folder.write_results(results))
+        yield SweepDone(results, self.folder.write_results(results), self.n_all - len(self.rows))
 
     def _run_in_pool(self, waiting: list[_Trial]) -> Iterator[TrialDone]:
         # Spawned, not forked: torch's threads do not survive a fork.
@@ -208,8 +229,10 @@ class _Sweep:
 
     def _run(self, pool: "ProcessPoolExecutor | _ThisProcess", waiting: list[_Trial]) -> Iterator[TrialDone]:
         running: dict[Future[Mapping[str, float]], _Trial] = {}
-        submitted = {trial.key for trial in waiting}
         while waiting or running:
+            if self.end is not None and time.monotonic() > self.end:
+                waiting = []
+            waiting.sort(key=lambda trial: (not trial.is_tuning, trial.seed))
             while waiting and len(running) < self.n_processes:
                 trial = waiting.pop(0)
                 future = pool.submit(
@@ -225,13 +248,13 @@ class _Sweep:
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 trial = running.pop(future)
-                row = Row(*trial.key, measures=rounded(future.result()))
+                row = record(trial.key, future.result())
                 self.folder.append(row, self.definition)
                 self.rows[row.key] = row
                 if trial.is_tuning:  # the last trial of a cell's tuning makes its other trials known
                     following = self._next_trials(trial.arm, trial.condition)
-                    found = [new for new in following if new.key not in submitted]
-                    submitted |= {new.key for new in found}
+                    found = [new for new in following if new.key not in self.submitted]
+                    self.submitted |= {new.key for new in found}
                     waiting += found
                 yield TrialDone(row, len(self.rows), self.n_all, self._seconds_left())
 
@@ -244,25 +267,31 @@ class _Sweep:
     def _next_trials(self, arm: Arm, condition: Condition) -> list[_Trial]:
         """The trials of a cell that can run now: those of tuning, and once they are done, the others."""
         question = self.question
-        rates: list[float | None] = [None]
+        chosen: float | None = None
         if question.is_tuned(arm, condition):
-            seeds = range(_TUNING_SEED + 1, _TUNING_SEED + 1 + question.n_tuning_seeds)
-            tuning = [_Trial(arm, condition, seed, rate, True) for rate in question.learning_rates for seed in seeds]
-            missing = [trial for trial in tuning if trial.key not in self.rows]
-            if missing:
-                return missing
-            rates = [self._best_rate(tuning)]
-        trials = [_Trial(arm, condition, seed, rates[0], False) for seed in range(1, 1 + question.n_seeds)]
+            grid = set(question.learning_rates)
+            while True:
+                tuning = {rate: self._tuning_trials(arm, condition, rate) for rate in sorted(grid)}
+                missing = [trial for trials in tuning.values() for trial in trials if trial.key not in self.rows]
+                if missing:
+                    return missing
+                rows = {rate: [self.rows[trial.key] for trial in trials] for rate, trials in tuning.items()}
+                chosen = best_rate(question, rows)
+                beyond = rate_beyond(question, sorted(grid), chosen)
+                if beyond is None:
+                    break
+                grid.add(beyond)
+        trials = [_Trial(arm, condition, seed, chosen, False) for seed in range(1, 1 + question.n_seeds)]
         return [trial for trial in trials if trial.key not in self.rows]
 
-    def _best_rate(self, tuning: list[_Trial]) -> float:
-        """The learning rate with the best mean; of equal ones the first."""
-        assert self.question.tuned_on is not None
-        measure = self.question.measure(self.question.tuned_on)
-        sign = 1.0 if measure.better == "lower" else -1.0
+    def _tuning_trials(self, arm: Arm, condition: Condition, rate: float) -> list[_Trial]:
+        seeds = range(_TUNING_SEED + 1, _TUNING_SEED + 1 + self.question.n_tuning_seeds)
+        return [_Trial(arm, condition, seed, rate, True) for seed in seeds]
 
-        def mean(rate: float) -> float:
-            values = [self.rows[trial.key].measures[measure.name] for trial in tuning if trial.learning_rate == rate]
-            return sign * statistics.fmean(values) if all(map(math.isfinite, values)) else math.inf
 
-        return min(self.question.learning_rates, key=mean)
+def record(key: tuple[str, str, int, float | None, bool], found: Mapping[str, float]) -> Row:
+    """The record of a trial; a run that diverged, and measures that are not finite, are named."""
+    measures = {name: value for name, value in found.items() if name != DIVERGED}
+    stored = rounded(measures)
+    problem = "diverged" if found.get(DIVERGED) else "nan" if len(stored) < len(measures) else ""
+    return Row(*key, measures=stored, problem=problem)

@@ -5,6 +5,7 @@ Arms that differ in one part therefore start with the same weights everywhere el
 """
 
 import math
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,17 +17,23 @@ from jaxtyping import Float
 from torch import Generator, Tensor, nn
 
 from manyheads.errors import TrainingError
-from manyheads.lab.lab_tasks import PAD, LabBatch
+from manyheads.lab.convergence import Progress, Watch
+from manyheads.lab.lab_tasks import PAD, LabBatch, Split
 from manyheads.lab.setup import Setup
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.embedding import TokenEmbedding
 from manyheads.model.evaluation import evaluating
 from manyheads.model.tap import Tap
+from manyheads.model.weights import load_weights, weights_of
 from manyheads.training import Trainer, TrainSettings
 
-_TEST_SEED = 7_000_000
+_HELD_OUT_SEEDS: dict[Split, int] = {"valid": 6_000_000, "test": 7_000_000}
 _N_TEST_ROWS = 512
+_N_VALID_ROWS = 256
 _TEST_BATCH = 128
+
+
+DIVERGED = "diverged"  # the name under which a trial reports that its run diverged
 
 
 @dataclass(frozen=True)
@@ -39,13 +46,11 @@ class Trained:
     losses: tuple[float, ...]  # of every step
     gradient_norms: tuple[float, ...]
     has_diverged: bool  # the loss or the gradient was not finite: the weights before that step are tested
+    progress: Progress | None = None  # of a run with `Setup.convergence`
 
     def test_batches(self, n_rows: int = _N_TEST_ROWS) -> Iterator[LabBatch]:
         """Held-out batches: the same for every arm and seed."""
-        task = self.setup.test_task or self.setup.task
-        for part in range(math.ceil(n_rows / _TEST_BATCH)):
-            generator = Generator().manual_seed(_TEST_SEED + part)
-            yield task.batch(min(_TEST_BATCH, n_rows), generator, is_test=True)
+        return _held_out(self.setup, "test", n_rows)
 
     def test_logits(self, n_rows: int = _N_TEST_ROWS) -> Iterator[tuple[Float[Tensor, "N V"], Tensor]]:
         """The logits of every counted position of the held-out batches, and the expected ids."""
@@ -55,12 +60,19 @@ class Trained:
 
     def test_scores(self, n_rows: int = _N_TEST_ROWS) -> dict[str, float]:
         """Accuracy, and the mean negative log-likelihood in nats, of held-out predictions."""
-        right, nats, count = 0.0, 0.0, 0
-        for logits, expected in self.test_logits(n_rows):
-            right += float((logits.argmax(-1) == expected).sum())
-            nats += float(F.cross_entropy(logits.double(), expected, reduction="sum"))
-            count += len(expected)
-        return {"accuracy": right / count, "loss": nats / count}
+        return _scores(self.model, self.test_batches(n_rows))
+
+    def outcome(self, n_rows: int = _N_TEST_ROWS) -> dict[str, float]:
+        """`test_scores`, and how training went: ability and speed, whether it converged, whether it diverged."""
+        found = self.test_scores(n_rows) | {DIVERGED: float(self.has_diverged)}
+        if self.progress is not None:
+            found |= {
+                "steps": self.progress.steps,
+                "seconds": self.progress.seconds,
+                "trained": self.progress.n_steps,
+                "converged": float(self.progress.has_converged),
+            }
+        return found
 
     def tapped(self, n_rows: int = _TEST_BATCH) -> tuple[LabBatch, Tap]:
         """A held-out batch, and every intermediate value of its forward pass."""
@@ -121,13 +133,47 @@ def train_model(setup: Setup, seed: int) -> Trained:
     width = int(setup.model.get("width", 512))
     trainer: Trainer[LabBatch] = Trainer(model, _LabTraining(model, setup), settings, width=width, seed=seed)
     losses, norms, has_diverged = [], [], False
+    watch = None if setup.convergence is None else Watch(setup.convergence, setup.steps)
+    started, n_seconds_validating = time.process_time(), 0.0
     try:
         for step in trainer.run():
             losses.append(step.loss)
             norms.append(step.gradient_norm)
+            if watch is not None and step.step % watch.rule.every == 0:
+                paused = time.process_time()
+                scores = _scores(model, _held_out(setup, "valid", _N_VALID_ROWS))
+                seconds = paused - started - n_seconds_validating
+                if watch.see(step.step, seconds, scores, weights_of(model)):
+                    break
+                n_seconds_validating += time.process_time() - paused
     except TrainingError:
         has_diverged = True
-    return Trained(model, setup, seed, tuple(losses), tuple(norms), has_diverged)
+    if watch is None:
+        return Trained(model, setup, seed, tuple(losses), tuple(norms), has_diverged)
+    progress = watch.progress(len(losses), time.process_time() - started - n_seconds_validating, has_diverged)
+    if watch.best_weights is not None:
+        load_weights(model, watch.best_weights, "the best validation")
+    return Trained(model, setup, seed, tuple(losses), tuple(norms), has_diverged, progress)
+
+
+def _held_out(setup: Setup, split: Split, n_rows: int) -> Iterator[LabBatch]:
+    """The batches of a split that is not trained on; the same for every arm and seed."""
+    task = setup.test_task or setup.task
+    for part in range(math.ceil(n_rows / _TEST_BATCH)):
+        generator = Generator().manual_seed(_HELD_OUT_SEEDS[split] + part)
+        yield task.batch(min(_TEST_BATCH, n_rows), generator, split=split)
+
+
+def _scores(model: nn.Module, batches: Iterator[LabBatch]) -> dict[str, float]:
+    """The accuracy and the loss of the counted positions of all batches."""
+    right, nats, count = 0.0, 0.0, 0
+    with evaluating(model):
+        for batch in batches:
+            logits, expected = counted_logits(model, batch), batch.expected[batch.is_counted]
+            right += float((logits.argmax(-1) == expected).sum())
+            nats += float(F.cross_entropy(logits.double(), expected, reduction="sum"))
+            count += len(expected)
+    return {"accuracy": right / count, "loss": nats / count}
 
 
 def untrained(setup: Setup, seed: int) -> Trained:
@@ -143,6 +189,8 @@ def make_model(setup: Setup, seed: int) -> nn.Module:
     if setup.alter is not None:
         model = setup.alter(model)
     initialize_by_name(model, seed)
+    if setup.start is not None:
+        setup.start(model)
     return model
 
 

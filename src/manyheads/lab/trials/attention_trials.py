@@ -17,7 +17,6 @@ from manyheads.lab.trial import Trained, count_parameters, counted_logits, make_
 from manyheads.model import Transformer
 from manyheads.model.tap import Tap
 
-_TARGET = 1.0  # nats: below this, most lookups succeed
 _TIMED = {"task": Reorder("previous", lengths=(64, 64)), "n_rows": 16}
 
 
@@ -26,8 +25,7 @@ def score_scale(setup: Setup, seed: int) -> dict[str, float]:
     start = attention_statistics(make_model(setup, seed), setup, seed)
     trained = train_model(setup, seed)
     return {
-        "accuracy": trained.test_scores()["accuracy"],
-        "steps": trained.steps_to(_TARGET),
+        **trained.outcome(),
         "variance": start.score_variance,
         "entropy": start.entropy,
         "median_gradient": start.median_gradient,
@@ -40,7 +38,7 @@ def head_count(setup: Setup, seed: int) -> dict[str, float]:
     trained = train_model(setup, seed)
     one_head, all_heads = head_row_sums(trained)
     return {
-        "accuracy": trained.test_scores()["accuracy"],
+        **trained.outcome(),
         "parameters": count_parameters(trained.model),
         "one_head_sum": one_head,
         "all_heads_sum": all_heads,
@@ -58,7 +56,7 @@ def head_diversity(setup: Setup, seed: int) -> dict[str, float]:
         "distance_range": found.distance_range,
         "first_layer": _mean(found.distances[0]),
         "last_layer": _mean(found.distances[-1]),
-        "accuracy": trained.test_scores()["accuracy"],
+        **trained.outcome(),
     }
 
 
@@ -66,7 +64,7 @@ def output_projection(setup: Setup, seed: int) -> dict[str, float]:
     """Accuracy and size; whether W^O adds up over heads, and whether the weights depend on the input."""
     trained = train_model(setup, seed)
     return {
-        "accuracy": trained.test_scores()["accuracy"],
+        **trained.outcome(),
         "additivity": additivity_error(trained),
         "weights_change": input_dependence(trained),
         "parameters": count_parameters(trained.model),
@@ -77,7 +75,7 @@ def query_key_projections(setup: Setup, seed: int) -> dict[str, float]:
     """Accuracy and size, and the weight that a token gives to itself before and after training."""
     trained = train_model(setup, seed)
     return {
-        "accuracy": trained.test_scores()["accuracy"],
+        **trained.outcome(),
         "self_start": self_weight(untrained(setup, seed)),
         "self_end": self_weight(trained),
         "parameters": count_parameters(trained.model),
@@ -88,7 +86,7 @@ def shared_keys(setup: Setup, seed: int) -> dict[str, float]:
     """Scores, how unlike the heads are, and the size of the key–value cache and of the model."""
     trained = train_model(setup, seed)
     return {
-        **trained.test_scores(),
+        **trained.outcome(),
         "divergence": head_differences(trained).divergence,
         "cache": cache_bytes(trained.model),
         "parameters": count_parameters(trained.model),
@@ -99,7 +97,7 @@ def score_form(setup: Setup, seed: int) -> dict[str, float]:
     """Accuracy, size, and the time of one pass over sequences of 64 tokens."""
     trained = train_model(setup, seed)
     return {
-        "accuracy": trained.test_scores()["accuracy"],
+        **trained.outcome(),
         "time": pass_milliseconds(setup.changed(_TIMED), seed),
         "parameters": count_parameters(trained.model),
     }

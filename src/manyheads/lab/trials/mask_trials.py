@@ -40,7 +40,7 @@ def masking(setup: Setup, seed: int) -> dict[str, float]:
     visible = (batch.source != PAD)[:, None]
     notes = _mask_notes(setup)
     return {
-        "accuracy": trained.test_scores()["accuracy"],
+        **trained.outcome(),
         "padded_accuracy": _padded_accuracy(trained),
         "missing": float((1 - (weights * visible).sum(-1)).abs().mean()),
         "leak": float((weights * ~visible).sum(-1).mean()),

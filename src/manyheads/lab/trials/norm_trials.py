@@ -30,7 +30,7 @@ def norm_kind(setup: Setup, seed: int) -> dict[str, float]:
     batch = next(trained.test_batches(setup.n_rows))
     padded = next(replace(trained, setup=replace(setup, test_task=None)).test_batches(setup.n_rows))
     return {
-        "accuracy": trained.test_scores()["accuracy"],
+        **trained.outcome(),
         "padding": padding_change(trained.model, padded),
         "training_padding": padding_change(trained.model, padded, is_training=True),
         "neighbors": neighbor_change(trained.model, batch),
@@ -95,7 +95,7 @@ def _encoded(model: nn.Module, source: Tensor, is_training: bool) -> Float[Tenso
 def residual_path(setup: Setup, seed: int) -> dict[str, float]:
     """Accuracy, and the gradient and the similarity of tokens before training."""
     return {
-        "accuracy": train_model(setup, seed).test_scores()["accuracy"],
+        **train_model(setup, seed).outcome(),
         "gradient": gradient_ratio(setup, seed),
         "similarity": token_similarity(setup, seed),
     }

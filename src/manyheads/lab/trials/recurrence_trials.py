@@ -27,7 +27,7 @@ def recurrence(setup: Setup, seed: int) -> dict[str, float]:
     gradient = far_gradient(start, setup, seed)
     milliseconds = 1000 * step_seconds(start, setup, seed)
     trained = train_model(setup, seed)
-    return {"accuracy": trained.test_scores()["accuracy"], "gradient": gradient, "milliseconds": milliseconds}
+    return {**trained.outcome(), "gradient": gradient, "milliseconds": milliseconds}
 
 
 class RecurrentModel(nn.Module):

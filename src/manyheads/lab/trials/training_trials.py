@@ -30,14 +30,14 @@ _N_DRAWS = 4
 def scores(setup: Setup, seed: int) -> dict[str, float]:
     """Accuracy, loss, and the number of parameters."""
     trained = train_model(setup, seed)
-    return {**trained.test_scores(), "parameters": count_parameters(trained.model)}
+    return {**trained.outcome(), "parameters": count_parameters(trained.model)}
 
 
 def tied_embeddings(setup: Setup, seed: int) -> dict[str, float]:
     """Scores on fewer rows, and thousands of parameters."""
     trained = train_model(setup, seed)
     assert isinstance(trained.model, Transformer)
-    return {**trained.test_scores(_N_ROWS), "parameters": trained.model.n_parameters / 1000}
+    return {**trained.outcome(_N_ROWS), "parameters": trained.model.n_parameters / 1000}
 
 
 def longer_sequences(setup: Setup, seed: int) -> dict[str, float]:
@@ -46,7 +46,7 @@ def longer_sequences(setup: Setup, seed: int) -> dict[str, float]:
     on_longer = replace(trained, setup=replace(setup, test_task=setup.extra["longer"]))
     longer = on_longer.test_scores(_N_LONGER_ROWS)
     return {
-        **trained.test_scores(_N_ROWS),
+        **trained.outcome(_N_ROWS),
         "longer_accuracy": longer["accuracy"],
         "longer_loss": longer["loss"],
     }
@@ -55,7 +55,7 @@ def longer_sequences(setup: Setup, seed: int) -> dict[str, float]:
 def dropout(setup: Setup, seed: int) -> dict[str, float]:
     """Scores, and the loss of training rows."""
     trained = train_model(setup, seed)
-    return {**trained.test_scores(), "training_loss": _training_loss(trained)}
+    return {**trained.outcome(), "training_loss": _training_loss(trained)}
 
 
 def _training_loss(trained: Trained) -> float:
@@ -71,7 +71,7 @@ def embedding_scale(setup: Setup, seed: int) -> dict[str, float]:
     model = make_model(setup, seed)
     assert isinstance(model, Transformer)
     trained = train_model(setup, seed)
-    return {**trained.test_scores(), "steps": trained.steps_to(_TARGET), "ratio": _magnitude_ratio(model)}
+    return {**trained.outcome(), "steps": trained.steps_to(_TARGET), "ratio": _magnitude_ratio(model)}
 
 
 @torch.no_grad()
@@ -89,7 +89,7 @@ def label_smoothing(setup: Setup, seed: int) -> dict[str, float]:
     parts = list(trained.test_logits())
     logits, expected = (torch.cat(part) for part in zip(*parts, strict=True))
     return {
-        **trained.test_scores(),
+        **trained.outcome(),
         "calibration_error": calibration_error(logits.softmax(-1), expected),
         "confidence": float(logits.double().softmax(-1).amax(-1).mean()),
         "target": _target_of_five(setup),

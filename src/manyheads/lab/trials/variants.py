@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from manyheads.model import MultiHeadAttention, Transformer
 from manyheads.model.blocks import PostNorm, PreNorm, Sublayer
 from manyheads.model.norms import BatchNorm, NoNorm
+from manyheads.model.projections import SeparateProjections
 from manyheads.model.score_forms import DotForm, HeadShape
 
 M = TypeVar("M", bound=nn.Module)
@@ -36,6 +37,22 @@ def with_score_scale(model: nn.Module, power: float) -> nn.Module:
     for attention in _attentions(model):
         attention.scores = PoweredDot(attention.heads, power)
     return model
+
+
+@torch.no_grad()
+def with_unit_queries(model: nn.Module, power: float = 0.0) -> None:
+    """Start with queries and keys whose entries have variance 1, so that q · k has variance d_k; × d_k^(−power/2).
+
+    With a power of ½, unscaled scores start as large as scaled ones; with −½, scaled scores as large as unscaled ones.
+    """
+    for attention in _attentions(model):
+        width = attention.heads.head_width
+        projections = attention.project
+        assert isinstance(projections, SeparateProjections)
+        for projection in (projections.query, projections.key):
+            assert projection is not None
+            glorot = (2 / (projection.in_features + projection.out_features)) ** 0.5
+            projection.weight *= projection.in_features**-0.5 / glorot * width ** (-power / 2)
 
 
 class BlockLinear(nn.Module):
