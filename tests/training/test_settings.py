@@ -17,7 +17,7 @@ from manyheads.training.settings import uses_bfloat16
 from training.copying import Copying, Sequences
 
 FAULTS: dict[str, dict[str, float]] = {
-    "train.steps = 0 must be at least 1 and at most 1,000,000,000.": {"steps": 0},
+    "train.steps = -1 must be at least 0 and at most 1,000,000,000.": {"steps": -1},
     "train.patience = 0 must be at least 1 and at most 1,000,000,000.": {"patience": 0},
     "train.learning_rate = 0.0 must be greater than 0 and finite.": {"learning_rate": 0.0},
     "train.learning_rate = inf must be greater than 0 and finite.": {"learning_rate": math.inf},
@@ -43,9 +43,9 @@ def test_each_fault_is_reported(fault: str) -> None:
 
 def test_faults_are_reported_together() -> None:
     with pytest.raises(RecipeError) as caught:
-        TrainSettings(steps=0, clip_norm=-1.0)
+        TrainSettings(steps=-1, clip_norm=-1.0)
     assert caught.value.faults == (
-        "train.steps = 0 must be at least 1 and at most 1,000,000,000.",
+        "train.steps = -1 must be at least 0 and at most 1,000,000,000.",
         "train.clip_norm = -1.0 must be greater than 0. Use inf for no clipping.",
     )
 

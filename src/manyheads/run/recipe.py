@@ -204,6 +204,13 @@ class Recipe:
                 f"train.validation_metric = {shown(self.train.validation_metric)} is not a metric of this task. "
                 f"Use one of: {known}."
             )
+        if not self.train.steps and not self.task.fits_head:
+            faults.append(
+                _(
+                    "train.steps = 0 trains nothing. Use at least 1; 0 is for a classifier with task.probe = true, which "
+                    "is fitted without steps."
+                )
+            )
         return faults
 
     def _data_faults(self) -> list[str]:

@@ -45,7 +45,7 @@ def warm_start(model: Transformer, other: Transformer, origin: str) -> tuple[int
     return len({own[name].data_ptr() for name in shared}), len({value.data_ptr() for value in own.values()})
 
 
-def freeze(module: nn.Module, names: Sequence[str]) -> None:
+def freeze(module: nn.Module, names: Sequence[str], *, may_freeze_all: bool = False) -> None:
     """Exclude parts of a module from training: a name selects all parameters whose names start with it."""
     parameters = {name.removeprefix("model."): value for name, value in module.named_parameters()}
     for prefix in names:
@@ -61,7 +61,7 @@ def freeze(module: nn.Module, names: Sequence[str]) -> None:
             )
         for value in matching:
             value.requires_grad_(False)
-    if not any(value.requires_grad for value in parameters.values()):
+    if not may_freeze_all and not any(value.requires_grad for value in parameters.values()):
         raise RecipeError(_("freeze leaves no parameter to train. Name fewer parts."))
 
 

@@ -111,6 +111,11 @@ class TaskSettings:
         """The weight of each term that raises the loss above the cross-entropy, by its name."""
         return {}
 
+    @property
+    def fits_head(self) -> bool:
+        """Whether `fit_head` fits something before the first step, so that a run may have no steps."""
+        return False
+
 
 class Task(ABC):
     """A model for a task, in training or trained: text in, an answer out."""
@@ -221,6 +226,26 @@ class Task(ABC):
     def metadata(self) -> dict[str, Any]:
         """What `restore` needs, as JSON values."""
         return {}
+
+    def fit_head(self, rows: Iterable[Row]) -> None:  # noqa: B027
+        """Fit what needs no gradients, such as an output layer on a pretrained encoder, before the first step."""
+
+    def refit_head(self, train: Sequence[Row], valid: Sequence[Row]) -> "Task":
+        """The task with all that `fit_head` fits fitted on both sets; it answers these rows as if it lacked them."""
+        return self
+
+    @property
+    def is_refitted(self) -> bool:
+        """Whether `refit_head` fitted it on the validation rows, too."""
+        return False
+
+    def fitted_loss(self, rows: Sequence[Row]) -> float:
+        """The loss of validation rows, after calibration, by which weights are compared."""
+        raise NotImplementedError
+
+    def with_trained_share(self, share: float) -> "Task":
+        """The task, noting how far its weights are on the way from those of `fit_head` to the trained ones."""
+        return self
 
     @abstractmethod
     def training_task(self, data: TrainingData) -> Any:
