@@ -223,6 +223,13 @@ def load(
     return _inspectable(bundles.load(path, device, engine, use_shortlist=use_shortlist))
 
 
+def from_huggingface(path: Path | str) -> InspectableBundle:
+    """Read a local folder of Hugging Face or sentence-transformers; `save` writes it as a bundle."""
+    from manyheads.interop import import_huggingface  # needed here only
+
+    return _inspectable(import_huggingface(path))
+
+
 def _inspectable(bundle: Bundle) -> InspectableBundle:
     return InspectableBundle(**{each.name: getattr(bundle, each.name) for each in fields(Bundle)})
 

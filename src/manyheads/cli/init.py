@@ -58,7 +58,7 @@ class _TaskName(click.ParamType[str]):
 def _task_names() -> list[str]:
     from manyheads.tasks import TASKS
 
-    return [task.init.cli_name for task in TASKS.values()]
+    return [task.init.cli_name for task in TASKS.values() if task.init.is_offered]
 
 
 @click.command(

@@ -16,6 +16,7 @@ from manyheads.cli.doctor import doctor
 from manyheads.cli.evaluate import evaluate
 from manyheads.cli.export import export
 from manyheads.cli.heads import heads
+from manyheads.cli.import_model import import_
 from manyheads.cli.init import init
 from manyheads.cli.lab import lab
 from manyheads.cli.lens import lens
@@ -43,6 +44,7 @@ _COMMANDS = (
     walk,
     lab,
     serve,
+    import_,
     export,
     bench,
 )

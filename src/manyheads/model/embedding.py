@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from manyheads.model.dropout import Dropout
+from manyheads.model.norms import NORMS, NoNorm
 from manyheads.model.positions import LearnedPositions, NoPositions, SinusoidalPositions, at_least_single
 from manyheads.model.settings import ModelSettings
 
@@ -28,7 +29,7 @@ class TokenEmbedding(nn.Module):
 
 
 class Embedding(nn.Module):
-    """dropout(√W · token vector + position vector).
+    """dropout(√W · token vector + position vector), with a norm before the dropout if `embedding_norm` is set.
 
     Token vectors are initialized as N(0, 1/W); the factor √W gives them the magnitude of the sinusoids.
     """
@@ -38,6 +39,7 @@ class Embedding(nn.Module):
         self.token_embedding = token_embedding
         self.positions = _make_positions(settings)
         self.scale = math.sqrt(settings.width) if settings.scale_embedding else 1.0
+        self.norm = NORMS[settings.norm](settings.width, settings.norm_epsilon) if settings.embedding_norm else NoNorm()
         self.dropout = Dropout(settings.dropout)
         self.token_dropout = Dropout(settings.token_dropout)
 
@@ -45,7 +47,7 @@ class Embedding(nn.Module):
         """The input of the first block."""
         vectors = self.token_dropout.drop_slices(self.scale * self.token_embedding(ids), n_axes=2)
         added = self.positions(positions, at_least_single(vectors.dtype)).to(vectors.dtype)
-        return self.dropout(vectors + added)
+        return self.dropout(self.norm(vectors + added, torch.ones_like(ids, dtype=torch.bool)))
 
 
 def _make_positions(settings: ModelSettings) -> nn.Module:

@@ -59,6 +59,7 @@ class ModelSettings:
     tie_source_target: bool = True  # source and target share one embedding
     tie_output: bool = True  # the output layer shares the weights of the target embedding
     scale_embedding: bool = True  # multiply embeddings by √width
+    embedding_norm: bool = False  # normalize the sum of the token and position vectors, as BERT does
 
     dropout: Rate = 0.1  # dropout of the input of the first block and of the output of each sublayer
     attention_dropout: Rate = 0.0  # dropout of attention weights

@@ -40,7 +40,7 @@ def parameters_by_part(settings: "ModelSettings") -> dict[str, int]:
     n_stacks = has_encoder + has_decoder
     n_attentions = len(settings.attention_names())
     n_tables = 1 + (has_encoder and has_decoder and not settings.tie_source_target) + (not settings.tie_output)
-    n_norms = n_attentions + n_layers + n_stacks * (settings.norm_placement == "pre")
+    n_norms = n_attentions + n_layers + n_stacks * ((settings.norm_placement == "pre") + settings.embedding_norm)
     n_inner = 2 if settings.activation == "swiglu" else 1
     inner = settings.feed_forward_width
     return {

@@ -33,9 +33,9 @@ from manyheads.text.tokens.tokenizer import Tokenizer
 
 Progress = Callable[[int], None]  # called with the number of rows done since the last call
 
-# What the answer to a text is: another text, the continuation of the text, its labels, labeled spans of it, or the
-# tokens for its masks.
-AnswerForm = Literal["text", "continuation", "labels", "spans", "masks"]
+# What the answer to a text is: another text, the continuation of the text, its labels, labeled spans of it, the tokens
+# for its masks, or a vector.
+AnswerForm = Literal["text", "continuation", "labels", "spans", "masks", "vector"]
 
 _SETTINGS = {"length_penalty": Message("length penalty")}  # as people read them
 

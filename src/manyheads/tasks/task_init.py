@@ -63,6 +63,7 @@ class TaskInit:
 
     kind: ClassVar[str]
     cli_name: ClassVar[str]  # the task's name on the command line
+    is_offered: ClassVar[bool] = True  # False: models of the task are not trained from data
     order: ClassVar[int] = 50  # `recognize` of tasks with a lower number is called first
     noun: ClassVar[str] = "row"  # what one row is called
     advice: ClassVar[str] = "Give text."  # what to do if no row is usable

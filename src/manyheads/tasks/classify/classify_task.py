@@ -216,8 +216,8 @@ class Classify(LabelingTask):
 
     @property
     def limit(self) -> int:
-        """The maximum number of tokens read at once; one position is for BOS."""
-        return self.model.settings.max_length - 1
+        """The maximum number of tokens of a text read at once."""
+        return self.model.settings.max_length - self.tokenizer.n_framing
 
     @property
     def label_weights(self) -> Float[Tensor, " C"] | None:
@@ -235,7 +235,7 @@ class Classify(LabelingTask):
 
     def to_ids(self, texts: Sequence[ArrayLike]) -> Int[Tensor, "B S"]:
         """A batch of token ids after BOS, whose position the pooling "first" takes."""
-        return torch.from_numpy(pad(texts, before=BOS)).to(self.model.device)
+        return torch.from_numpy(pad(texts, before=BOS, after=self.tokenizer.closes)).to(self.model.device)
 
     def targets(self, labels: Sequence[Sequence[str]]) -> Float[Tensor, "B C"]:
         """1 for each label of each text; unknown labels are left out."""

@@ -177,11 +177,13 @@ class WordBatch:
     is_real: Bool[Tensor, "B T"]
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[Sequence[int]]], device: torch.device) -> "WordBatch":
-        """Make a batch of texts, given as the token ids of each word; BOS is prepended."""
+    def of(
+        cls, texts: Sequence[Sequence[Sequence[int]]], device: torch.device, *, closes: int | None = None
+    ) -> "WordBatch":
+        """Make a batch of texts, given as the token ids of each word; BOS is prepended, and `closes` appended."""
         n_words = [len(text) for text in texts]
         longest = max(n_words)
-        ids = pad([[number for word in text for number in word] for text in texts], before=BOS)
+        ids = pad([[number for word in text for number in word] for text in texts], before=BOS, after=closes)
         words = np.full_like(ids, longest)
         for row, text in zip(words, texts, strict=True):
             owners = np.repeat(np.arange(len(text)), [len(word) for word in text])
@@ -248,7 +250,7 @@ class TagTrainingTask:
         device = self.module.model.device
         paths = pad([self.states.path_of(tags) for _, tags in rows])
         return TaggedBatch(
-            WordBatch.of([tokens for tokens, _ in rows], device),
+            WordBatch.of([tokens for tokens, _ in rows], device, closes=self.tokenizer.closes),
             torch.from_numpy(paths).to(device),
             torch.tensor(intents, device=device),
         )
@@ -280,7 +282,7 @@ class TagTrainingTask:
         if len(self.known) > _MAX_CACHED:
             self.known.clear()
             new = list(set(words))
-        self.known.update(zip(new, self.tokenizer.encode_batch(new), strict=True))
+        self.known.update(zip(new, self.tokenizer.encode_words(new), strict=True))
         return [self.known[word] for word in words]
 
     def loss(self, batch: TaggedBatch, step: int) -> Tensor:

@@ -69,6 +69,14 @@ class Tokenizer:
     and the byte tokens of ▁ are inserted between the parts; SentencePiece decodes them correctly.
     """
 
+    opens: tuple[int, ...] = ()  # the ids before a source; some imported models read them
+    closes: int | None = None  # the id after a text that an encoder reads: EOS for models like BERT
+
+    @property
+    def n_framing(self) -> int:
+        """The positions of an encoder that are not for the text: BOS and what closes it."""
+        return 1 if self.closes is None else 2
+
     def __init__(self, blob: bytes) -> None:
         self._blob = blob
         self._processor = Processor(model_proto=blob)
@@ -108,6 +116,10 @@ class Tokenizer:
         )
         if not blob:
             raise BundleError(str(damaged))
+        if blob.startswith(b"{"):
+            from manyheads.text.tokens.imported_tokenizer import ImportedTokenizer  # it is a subclass
+
+            return ImportedTokenizer.from_json(blob, name)
         try:
             tokenizer = cls(blob)
             special = [tokenizer._processor.piece_to_id(text) for text in ("<pad>", "<unk>", "<s>", "</s>")]
@@ -188,6 +200,10 @@ class Tokenizer:
         # A list is encoded in a new thread, whatever num_threads is. On a busy machine it waits for a core, for 5 ms.
         return self._encode(texts, lambda processor, batch: [processor.encode(text) for text in batch])
 
+    def encode_words(self, words: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each word as it is within a text, after a space."""
+        return self.encode_batch(words)
+
     def encode_continuation(self, text: str) -> list[int]:
         """Return the token ids of a text that continues another on the same line, without a space before it."""
         return self._encode([METASPACE + text], lambda processor, batch: [processor.encode(text) for text in batch])[0][
@@ -252,6 +268,10 @@ class Tokenizer:
     def iter_tokens(self, text: str) -> Iterator[Token]:
         """Yield the tokens of a text one by one, for texts whose tokens should not all be in memory."""
         return self.tokens_from_ids(self.encode(text))
+
+    def word_tokens(self, word: str) -> Iterator[Token]:
+        """Yield the tokens of a word as `encode_words` encodes it."""
+        return self.iter_tokens(word)
 
     def tokens_from_ids(self, ids: Sequence[int], *, is_continuation: bool = False) -> Iterator[Token]:
         """Yield the tokens with these ids, with their spans in the text that `decode` returns for them.
