@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.output import open_output, padded, program_name, quoted
+from manyheads.errors import RecipeError
 from manyheads.language import using
 from manyheads.messages import _, _n
 from manyheads.text.reading.formats import table_suffixes
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from manyheads.init.cost_estimate import Machine
     from manyheads.init.fitted_recipe import Plan
     from manyheads.init.recognition import RecognizedData
+    from manyheads.tasks.pretrained import Pretrained
     from manyheads.tasks.proposal import Survey
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -134,6 +137,12 @@ def _task_names() -> list[str]:
     type=_Budget(),
     help=_("How long training may take on this machine when idle: 45m, 3h. [default: by the data's size]"),
 )
+@click.option(
+    "--from",
+    "origin",
+    type=_FILES,
+    help=_("Start from a pretrained encoder: a bundle, or a folder of Hugging Face, which is imported."),
+)
 @click.option("--overwrite", is_flag=True, help=_("Replace an existing recipe."))
 def init(
     data: tuple[Path, ...],
@@ -150,6 +159,7 @@ def init(
     source_language: str,
     target_language: str,
     budget: float | None,
+    origin: Path | None,
     overwrite: bool,
 ) -> None:
     """Propose a recipe."""
@@ -174,6 +184,7 @@ def init(
         direction=direction,
         scheme=scheme or "",
     )
+    pretrained = None if origin is None else _open_pretrained(origin, output, overwrite=overwrite)
     sets = recognize(data, valid, test, request)
     _show_task(sets)
     surveyed = survey(
@@ -181,7 +192,7 @@ def init(
     )
     _show_data(sets, surveyed)
     machine = this_machine()
-    plan = propose(sets.settings, surveyed, budget, partial(measure_cost, start=time.process_time()))
+    plan = propose(sets.settings, surveyed, budget, partial(measure_cost, start=time.process_time()), pretrained)
     with open_output(output) as stream:
         stream.write(_recipe_text(plan, output.parent))
     _show_plan(plan, machine)
@@ -195,8 +206,6 @@ def init(
 
 def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> None:
     """Raise RecipeError if the recipe cannot be written."""
-    from manyheads.errors import RecipeError
-
     if output.is_dir():
         raise RecipeError(
             _(
@@ -221,6 +230,34 @@ def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> N
         raise RecipeError(_("{output} cannot be written: permission denied. Name another file with -o.", output=output))
     if output.resolve() in (file.resolve() for file in data):
         raise RecipeError(_("{output} is part of the data. Name another file with -o.", output=output))
+
+
+def _open_pretrained(origin: Path, output: Path, *, overwrite: bool) -> "Pretrained":
+    """Load the bundle to start from; a folder of Hugging Face is imported into a bundle beside the recipe first."""
+    from manyheads.bundle import load
+    from manyheads.interop import import_huggingface
+    from manyheads.storage import MANIFEST
+    from manyheads.tasks.pretrained import Pretrained
+
+    if (origin / "bundle" / MANIFEST).exists():
+        origin = origin / "bundle"
+    if (origin / MANIFEST).exists():
+        return Pretrained.of(load(origin).task, str(origin.resolve()))
+    imported = import_huggingface(origin)
+    pretrained = Pretrained.of(imported.task, str(origin))
+    bundle = output.parent / f"{output.stem}-encoder"
+    if bundle.exists() and not (overwrite and (bundle / MANIFEST).exists()):
+        raise RecipeError(
+            _(
+                "{bundle} exists, where {origin} would be imported to. Replace it with --overwrite, use it with --from "
+                "{bundle}, or name another recipe with -o.",
+                bundle=bundle,
+                origin=origin,
+            )
+        )
+    imported.save(bundle)
+    click.echo(_("Imported {origin} into {bundle}.", origin=origin, bundle=bundle))
+    return replace(pretrained, path=str(bundle.resolve()))
 
 
 def _show_task(sets: "RecognizedData") -> None:
@@ -395,7 +432,7 @@ def _notes(plan: "Plan") -> list[str]:
     """What the data and the budget leave out, in the language in use; the same on every machine."""
     from manyheads.init.fitted_recipe import round_epochs
 
-    notes = []
+    notes = [str(note) for note in plan.proposal.notes]
     if plan.estimate.n_too_long:
         n = plan.estimate.n_too_long
         if plan.estimate.is_exact:

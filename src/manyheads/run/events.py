@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from manyheads.messages import Message
 from manyheads.metrics import Card, Score, card_record
 from manyheads.tasks import DecodingChoice
 from manyheads.training import Step
 
 Sample = tuple[str, str, str]  # input, prediction, reference
+FROZEN_FEATURES = "frozen features + logistic regression"  # the name of what a fine-tuned model is compared with
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
+from manyheads.tasks.pretrained import Pretrained
 from manyheads.tasks.proposal import LabelCounts, Proposal, Survey
 from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
@@ -141,6 +142,16 @@ class TaskInit:
     def propose(self, survey: Survey, preset: str = "") -> Proposal:
         """Propose a recipe for the surveyed data; `preset` asks for another model size."""
         raise NotImplementedError
+
+    def propose_from(self, survey: Survey, origin: Pretrained, preset: str = "") -> Proposal:
+        """Propose a recipe that starts from a pretrained encoder; `preset` says how much of it is trained."""
+        raise DataError(
+            _(
+                "--from is not for the task {task}, which cannot start from an encoder. Leave it out, or name another "
+                "task with --task.",
+                task=self.cli_name,
+            )
+        )
 
     def step_counts(self, settings: Any, n_steps: int) -> tuple[int, ...]:
         """How many training steps each phase has; phases differ in what a step costs."""

@@ -70,7 +70,7 @@ def learning_rate(step: int, settings: TrainSettings, width: int) -> float:
 
 def warmup_share(settings: TrainSettings) -> float:
     """The part of the run that warmup takes; above 1 the peak learning rate is never reached."""
-    return settings.warmup / max(1, settings.steps)
+    return settings.warmup / settings.steps if settings.steps else 0.0
 
 
 def peak_learning_rate(settings: TrainSettings, width: int) -> float:
