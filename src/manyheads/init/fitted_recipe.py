@@ -160,7 +160,7 @@ def _plan(
 
 def _with_steps(proposal: Proposal, steps: int, per_epoch: float) -> Proposal:
     """The proposal with this many steps, and with the settings that depend on them."""
-    often = _round_down(steps / 25)
+    often = _round_down(steps / proposal.n_validations)
     values = {
         "train.steps": steps,
         "train.warmup": max(1, min(proposal.max_warmup, steps // 8)),

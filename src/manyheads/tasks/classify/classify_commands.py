@@ -215,6 +215,7 @@ class ClassifyInit(TaskInit):
             smaller_preset={WHOLE: UPPER, UPPER: NOTHING}.get(preset, ""),
             budget=_FINE_TUNING_BUDGET,
             min_steps=0 if is_frozen else 100,
+            n_validations=5,
             notes=tuple(window_note(lengths, length)),
         )
 

@@ -40,7 +40,7 @@ from manyheads.tasks.classify.logistic_probe import (
     LogisticProbe,
     OutOfFold,
     assign_folds,
-    choose_penalty,
+    fit_probe,
     label_loss,
     out_of_fold,
 )
@@ -249,20 +249,18 @@ class Classify(LabelingTask):
         """Fit the output layer by logistic regression, with the penalty that folds choose."""
         sample = list(islice(rows, 0, None, fitted_one_in(self.n_rows, len(self.labels))))
         vectors, targets = self._fitted_on(sample)
-        multi_label = self.settings.multi_label
-        penalty, _logits = choose_penalty(vectors, targets, assign_folds(targets), multi_label=multi_label)
-        self._load_probe(LogisticProbe.fit(vectors, targets, penalty, multi_label=multi_label))
+        probe, _logits = fit_probe(vectors, targets, assign_folds(targets), multi_label=self.settings.multi_label)
+        self._load_probe(probe)
 
     def refit_head(self, train: Sequence[Row], valid: Sequence[Row]) -> "Classify":
         """Fit the output layer and the linear classifier on all rows; folds score them, and choose their mixture."""
-        rows, multi_label = [*train, *valid], self.settings.multi_label
-        rows = [row for row in rows if set(self.settings.labels_of(row[1])) <= set(self.labels)]
+        rows = [row for row in [*train, *valid] if set(self.settings.labels_of(row[1])) <= set(self.labels)]
         if len(rows) > _MAX_REFITTED:
             return self
         vectors, targets = self._fitted_on(rows)
         folds, texts = assign_folds(targets), [row[0] for row in rows]
-        penalty, transformer = choose_penalty(vectors, targets, folds, multi_label=multi_label)
-        self._load_probe(LogisticProbe.fit(vectors, targets, penalty, multi_label=multi_label))
+        probe, transformer = fit_probe(vectors, targets, folds, multi_label=self.settings.multi_label)
+        self._load_probe(probe)
         task, linear = self, np.zeros_like(transformer)
         if self.linear is not None:
             linear = DECISION_SCALE * out_of_fold(
@@ -442,7 +440,8 @@ class Classify(LabelingTask):
         multi_label = self.settings.multi_label
         task = self
         if self.linear is not None:
-            mixture = Mixture.fit(transformer, self.linear_logits(texts), targets, multi_label=multi_label)
+            fit = Mixture.fit_cautiously if self.settings.probe else Mixture.fit
+            mixture = fit(transformer, self.linear_logits(texts), targets, multi_label=multi_label)
             task = replace(self, mixture=mixture)
         calibration = Calibration.fit(task.mix(texts, transformer), targets, multi_label=multi_label)
         return replace(task, calibration=calibration)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 # scikit-learn's C for vectors of length 1; many labels need a large one.
-PENALTIES = (1.0, 10.0, 100.0)
+PENALTIES = (0.1, 1.0, 10.0, 100.0)
+_SCALES = np.geomspace(0.3, 30.0, 21).tolist()
 N_FOLDS = 5
 _MAX_ITERATIONS = 300
 _MAX_FITTED = 20_000_000  # texts × labels; of more texts, every second or third …
@@ -101,29 +102,35 @@ def out_of_fold(
     return found
 
 
-def choose_penalty(
+def fit_probe(
     vectors: Vectors, targets: Targets, folds: NDArray[np.int64], *, multi_label: bool
-) -> tuple[float, NDArray[np.float32]]:
-    """The penalty with the lowest loss on rows that were not fitted, and the logits of these rows."""
+) -> tuple[LogisticProbe, NDArray[np.float32]]:
+    """Fit all rows with the penalty that is best for rows that were not fitted; also the logits of these rows.
 
-    def answers(penalty: float) -> NDArray[np.float32]:
-        return out_of_fold(
-            folds,
-            targets.shape[1],
-            lambda fitted, others: LogisticProbe.fit(
-                vectors[fitted], targets[fitted], penalty, multi_label=multi_label
-            ).logits(vectors[others]),
-        )
-
-    found = {penalty: answers(penalty) for penalty in PENALTIES}
+    A strong penalty makes small logits, whose order may still be the best. Therefore penalties are compared, and the
+    weights scaled, by the factor that fits rows out of fold.
+    """
     is_scored = folds >= 0
     wanted = torch.from_numpy(targets[is_scored]).float()
 
-    def cost(penalty: float) -> float:
-        return label_loss(torch.from_numpy(found[penalty][is_scored]), wanted, multi_label=multi_label)
+    def fitted(rows: NDArray[np.int64], penalty: float) -> LogisticProbe:
+        return LogisticProbe.fit(vectors[rows], targets[rows], penalty, multi_label=multi_label)
 
-    best = min(PENALTIES, key=cost)
-    return best, found[best]
+    def loss(logits: NDArray[np.float32], scale: float) -> float:
+        return label_loss(scale * torch.from_numpy(logits[is_scored]), wanted, multi_label=multi_label)
+
+    found = {
+        penalty: out_of_fold(
+            folds, targets.shape[1], lambda rows, others, penalty=penalty: fitted(rows, penalty).logits(vectors[others])
+        )
+        for penalty in PENALTIES
+    }
+    _loss, penalty, scale = min(
+        (loss(logits, scale), penalty, scale) for penalty, logits in found.items() for scale in _SCALES
+    )
+    probe = fitted(np.arange(len(vectors)), penalty)
+    scaled = LogisticProbe((scale * probe.weights).astype(np.float32), (scale * probe.bias).astype(np.float32))
+    return scaled, (scale * found[penalty]).astype(np.float32)
 
 
 def label_loss(logits: Float[Tensor, "N C"], targets: Float[Tensor, "N C"], *, multi_label: bool) -> float:
