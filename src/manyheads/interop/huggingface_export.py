@@ -236,6 +236,7 @@ def differences(bundle: Bundle, family: Family) -> list[str]:
         for name, values in known.items()
         if getattr(settings, name) not in values
     ]
+    found += settings.extensions
     heads = settings.heads
     if heads.n_heads * heads.head_width != settings.width or heads.value_width != heads.head_width:
         found.append(_("heads whose widths do not add up to model.width"))

@@ -4,11 +4,12 @@ The weights are rewritten where our modules have another form: the ids of the to
 token types are added to the positions. Everything is checked before a bundle exists.
 """
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from manyheads.bounded_files import read_json_object
+from manyheads.bounded_files import read_bounded, read_json_object
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, RecipeError
@@ -103,8 +104,8 @@ def _refuse_too_large(checkpoint: Checkpoint) -> None:
     if memory is not None and needed > memory:
         raise BundleError(
             _(
-                "{folder}: the model has {n_numbers:,} numbers, which need {needed:,.1f} GB of memory; this machine has "
-                "{memory:,.1f} GB. Use a smaller model.",
+                "{folder}: the model has {n_numbers:,} numbers, which need {needed:,.1f} GB of memory; this machine "
+                "has {memory:,.1f} GB. Use a smaller model.",
                 folder=checkpoint.folder,
                 n_numbers=checkpoint.n_numbers,
                 needed=needed / 1e9,
@@ -141,10 +142,6 @@ def _sentence_folder(folder: Path) -> SentenceFolder | None:
 
 def _modules(path: Path) -> list[tuple[str, str]]:
     """The type and the folder of each module; modules.json is a list, not an object."""
-    import json
-
-    from manyheads.bounded_files import read_bounded
-
     try:
         modules = json.loads(read_bounded(path))
         found = [(str(each["type"]), str(each["path"])) for each in modules]
