@@ -14,6 +14,7 @@ from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, RecipeError
 from manyheads.interop.checkpoint_files import Checkpoint, Config, find_folder
+from manyheads.interop.decoder_families import DECODERS
 from manyheads.interop.encoder_families import ENCODERS
 from manyheads.interop.import_plan import Family, Head, Plan
 from manyheads.interop.tokenizer_import import read_tokenizer
@@ -23,7 +24,7 @@ from manyheads.model.size import machine_memory
 from manyheads.settings import build, did_you_mean, to_table
 from manyheads.tasks import TASKS
 
-FAMILIES: dict[str, Family] = {**ENCODERS}
+FAMILIES: dict[str, Family] = {**ENCODERS, **DECODERS}
 _MODULES = "sentence_transformers.models."
 _POOLINGS = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
 _POOLING_NAMES = {"cls": "first", "mean": "mean", "max": "max"}

@@ -67,11 +67,11 @@ class OutputTransform(nn.Module):
         super().__init__()
         self.dense = nn.Linear(settings.width, settings.width)
         self.activation = ACTIVATIONS[settings.activation]
-        self.norm = NORMS[settings.norm](settings.width, settings.norm_epsilon)
+        self.norm = nn.LayerNorm(settings.width, settings.norm_epsilon)
 
     def forward(self, x: Float[Tensor, "*B W"]) -> Float[Tensor, "*B W"]:
         """Transform each vector."""
-        return self.norm(self.activation(self.dense(x)), None)
+        return self.norm(self.activation(self.dense(x)))
 
 
 def make_output(token_embedding: TokenEmbedding, settings: ModelSettings) -> TokenEmbedding | OutputLayer:

@@ -45,7 +45,7 @@ def parameters_by_part(settings: "ModelSettings") -> dict[str, int]:
     n_inner, inner = 2 if settings.has_gated_feed_forward else 1, settings.feed_forward_width
     bias = int(settings.feed_forward_bias)
     n_norm_vectors = NORMS[settings.norm].n_vectors
-    transform = settings.output_transform * ((width + 1) * width + n_norm_vectors * width)
+    transform = settings.output_transform * (width + 3) * width
     return {
         "embeddings": n_tables * settings.vocab_size * width,
         "positions": n_stacks * settings.max_length * width * (settings.positions == "learned"),

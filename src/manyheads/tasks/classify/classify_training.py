@@ -34,6 +34,9 @@ class ClassifySettings(TaskSettings):
     multi_label: bool = False  # a text may have several labels, or none
     separator: str = "|"  # between the labels of a row
     pooling: Pooling = "mean-max"  # how token vectors become the vector of the text
+    hidden: Literal["none", "tanh", "relu"] = (
+        "none"  # the activation of a layer between the pooled vector and the labels
+    )
     head_dropout: Rate = 0.2  # dropout of the pooled vector
     # Also fit a linear classifier of word and character n-grams. Its score is shown beside the model's, and the
     # answer is a mixture of both, weighted on the validation rows.
@@ -77,7 +80,10 @@ class Classifier(nn.Module):
         self.pool = Pool(settings.pooling, width)
         self.convolution = MaxConvolution(width, settings.convolution) if settings.convolution else None
         self.dropout = nn.Dropout(settings.head_dropout)
-        self.output = nn.Linear(self.pool.width + (width if self.convolution else 0), n_labels)
+        n_features = self.pool.width + (width if self.convolution else 0)
+        self.hidden = nn.Linear(n_features, n_features) if settings.hidden != "none" else None
+        self.activation = torch.relu if settings.hidden == "relu" else torch.tanh
+        self.output = nn.Linear(n_features, n_labels)
 
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """The logits of each label."""
@@ -86,6 +92,8 @@ class Classifier(nn.Module):
         if self.convolution is not None:
             vectors = self.model.source_embedding(ids, count_positions(is_real))
             pooled = torch.cat([pooled, self.convolution(vectors, is_real)], dim=-1)
+        if self.hidden is not None:
+            pooled = self.activation(self.hidden(pooled))
         logits: Tensor = self.output(self.dropout(pooled))
         return logits
 
