@@ -196,7 +196,11 @@ class Checkpoint:
             faults[_MAX_FAULTS:] = [_("and {n_more:,} more", n_more=len(faults) - _MAX_FAULTS)]
         if faults:
             raise BundleError(
-                _("{folder}: the weights do not fit config.json: {faults}.", folder=self.folder, faults="; ".join(faults))
+                _(
+                    "{folder}: the weights do not fit config.json: {faults}.",
+                    folder=self.folder,
+                    faults=_("; ").join(faults),
+                )
             )
 
 
@@ -242,9 +246,5 @@ def _weight_files(folder: Path) -> list[Path]:
                 )
             )
         if found:
-            raise BundleError(
-                _("{path} cannot be read: only {name} can be imported.", path=found[0], name=_WEIGHTS)
-            )
-    raise BundleError(
-        _("{folder} has a config.json but no weights: {name} is missing.", folder=folder, name=_WEIGHTS)
-    )
+            raise BundleError(_("{path} cannot be read: only {name} can be imported.", path=found[0], name=_WEIGHTS))
+    raise BundleError(_("{folder} has a config.json but no weights: {name} is missing.", folder=folder, name=_WEIGHTS))

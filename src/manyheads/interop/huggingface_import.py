@@ -4,15 +4,17 @@ The weights are rewritten where our modules have another form: the ids of the to
 token types are added to the positions. Everything is checked before a bundle exists.
 """
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from manyheads.bounded_files import read_json_object
+from manyheads.bounded_files import read_bounded, read_json_object
 from manyheads.bundle import Bundle
 from manyheads.decode import DecodeSettings
 from manyheads.errors import BundleError, RecipeError
 from manyheads.interop.checkpoint_files import Checkpoint, Config, find_folder
+from manyheads.interop.decoder_families import DECODERS
 from manyheads.interop.encoder_families import ENCODERS
 from manyheads.interop.import_plan import Family, Head, Plan
 from manyheads.interop.tokenizer_import import read_tokenizer
@@ -22,7 +24,7 @@ from manyheads.model.size import machine_memory
 from manyheads.settings import build, did_you_mean, to_table
 from manyheads.tasks import TASKS
 
-FAMILIES: dict[str, Family] = {**ENCODERS}
+FAMILIES: dict[str, Family] = {**ENCODERS, **DECODERS}
 _MODULES = "sentence_transformers.models."
 _POOLINGS = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
 _POOLING_NAMES = {"cls": "first", "mean": "mean", "max": "max"}
@@ -103,8 +105,8 @@ def _refuse_too_large(checkpoint: Checkpoint) -> None:
     if memory is not None and needed > memory:
         raise BundleError(
             _(
-                "{folder}: the model has {n_numbers:,} numbers, which need {needed:,.1f} GB of memory; this machine has "
-                "{memory:,.1f} GB. Use a smaller model.",
+                "{folder}: the model has {n_numbers:,} numbers, which need {needed:,.1f} GB of memory; this machine "
+                "has {memory:,.1f} GB. Use a smaller model.",
                 folder=checkpoint.folder,
                 n_numbers=checkpoint.n_numbers,
                 needed=needed / 1e9,
@@ -141,10 +143,6 @@ def _sentence_folder(folder: Path) -> SentenceFolder | None:
 
 def _modules(path: Path) -> list[tuple[str, str]]:
     """The type and the folder of each module; modules.json is a list, not an object."""
-    import json
-
-    from manyheads.bounded_files import read_bounded
-
     try:
         modules = json.loads(read_bounded(path))
         found = [(str(each["type"]), str(each["path"])) for each in modules]

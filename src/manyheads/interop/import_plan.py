@@ -21,6 +21,7 @@ from manyheads.text.tokens.imported_tokenizer import Numbering
 
 Shape = tuple[int, ...]
 Make = Callable[..., Tensor]
+_NEVER = -1e4  # a logit whose probability is 0 in single precision; infinity would make a smoothed loss infinite
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,13 @@ class Plan:
         self.sources[ours] = Source((name,), (shape,), self.renumber)
 
     def renumber(self, rows: Tensor) -> Tensor:
-        """Rows by their ids in the order of ours; a row that no token of theirs has is 0."""
-        ids = torch.tensor(self.numbering.theirs)
-        return torch.where((ids < 0).view(-1, *(1,) * (rows.dim() - 1)), 0.0, rows[ids.clamp(min=0)])
+        """Rows by their ids in the order of ours."""
+        return rows[torch.tensor(self.numbering.theirs)]
+
+    def output_bias(self, bias: Tensor | None = None) -> Tensor:
+        """The bias of the output layer: theirs, or none; an id that only stands in for another is never generated."""
+        ours = torch.zeros(self.settings.vocab_size) if bias is None else self.renumber(bias.flatten())
+        return ours.masked_fill(torch.tensor(self.numbering.is_copy), _NEVER)
 
     @torch.no_grad()
     def load(self, module: nn.Module, checkpoint: Checkpoint, is_ignored: Callable[[str], bool]) -> None:

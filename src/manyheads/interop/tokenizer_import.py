@@ -1,5 +1,6 @@
 """The tokenizer of an imported model, from tokenizer.json or from the files that older models have instead."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,9 @@ class Roles:
     is_closed: bool = False  # the encoder reads EOS after a text
 
 
-def read_tokenizer(folder: Path, config: Config, roles: Roles, n_ids: int, *, lowercase: bool = False) -> ImportedTokenizer:
+def read_tokenizer(
+    folder: Path, config: Config, roles: Roles, n_ids: int, *, lowercase: bool = False
+) -> ImportedTokenizer:
     """Read the tokenizer of a model whose embedding has `n_ids` rows."""
     settings = {
         **(read_json(folder / _MAP) if (folder / _MAP).is_file() else {}),
@@ -42,8 +45,6 @@ def read_tokenizer(folder: Path, config: Config, roles: Roles, n_ids: int, *, lo
     if lowercase:
         content = {**content, "normalizer": _with_lowercase(content.get("normalizer"))}
     with one_line_errors(str(path)):
-        import json
-
         inner = tokenizers.Tokenizer.from_str(json.dumps({**content, "truncation": None, "padding": None}))
         known = inner.get_vocab(with_added_tokens=True)
     n_known = 1 + max(known.values(), default=-1)
@@ -59,9 +60,7 @@ def read_tokenizer(folder: Path, config: Config, roles: Roles, n_ids: int, *, lo
     found = {
         role: _find(getattr(roles, role), settings, config, known, n_ids) for role in ("pad", "mask", "bos", "eos")
     }
-    return ImportedTokenizer.make(
-        content, SpecialIds(**found), n_ids, is_closed=roles.is_closed, name=str(path)
-    )
+    return ImportedTokenizer.make(content, SpecialIds(**found), n_ids, is_closed=roles.is_closed, name=str(path))
 
 
 def _find(

@@ -1,7 +1,8 @@
 """What an example means: how a row becomes a batch, a loss, a prediction and a score.
 
-Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`, `embed`), registered in `registry.TASKS`. A task
-gives the training loop a `TrainingTask` and a bundle text in, an answer out. Neither model nor training knows tasks.
+Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`, `embed`), registered in `registry.TASKS`. A
+task gives the training loop a `TrainingTask` and a bundle text in, an answer out. Neither model nor training knows
+tasks.
 """
 
 from manyheads.metrics import Card

@@ -38,6 +38,8 @@ class ClassifySettings(TaskSettings):
     # Fit the output layer by logistic regression before the first step, as is best for a pretrained encoder. At the
     # end the weights are chosen on validation rows, from those before training to those after it.
     probe: bool = False
+    # The activation of a layer between the pooled vector and the labels, as some imported classifiers have it.
+    hidden: Literal["none", "tanh", "relu"] = "none"
     head_dropout: Rate = 0.2  # dropout of the pooled vector
     # Also fit a linear classifier of word and character n-grams. Its score is shown beside the model's, and the
     # answer is a mixture of both, weighted on the validation rows.
@@ -87,7 +89,10 @@ class Classifier(nn.Module):
         self.convolution = MaxConvolution(width, settings.convolution) if settings.convolution else None
         self.has_unit_vectors = settings.unit_vectors
         self.dropout = nn.Dropout(settings.head_dropout)
-        self.output = nn.Linear(self.pool.width + (width if self.convolution else 0), n_labels)
+        n_features = self.pool.width + (width if self.convolution else 0)
+        self.hidden = nn.Linear(n_features, n_features) if settings.hidden != "none" else None
+        self.activation = torch.relu if settings.hidden == "relu" else torch.tanh
+        self.output = nn.Linear(n_features, n_labels)
 
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """The logits of each label."""
@@ -101,6 +106,8 @@ class Classifier(nn.Module):
         if self.convolution is not None:
             vectors = self.model.source_embedding(ids, count_positions(is_real))
             pooled = torch.cat([pooled, self.convolution(vectors, is_real)], dim=-1)
+        if self.hidden is not None:
+            pooled = self.activation(self.hidden(pooled))
         return F.normalize(pooled, dim=-1) * pooled.size(-1) ** 0.5 if self.has_unit_vectors else pooled
 
 

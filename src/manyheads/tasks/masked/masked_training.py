@@ -123,7 +123,7 @@ class MaskedTrainingTask:
         """Cross-entropy per masked token; other positions are not projected."""
         model = self.task.model
         hidden = model.encode(batch.ids, batch.ids != PAD)
-        return projected_loss(hidden[batch.is_masked][None], model.output.weight, batch.masked_ids, 0.0)
+        return projected_loss(*model.output.factors(hidden[batch.is_masked][None]), batch.masked_ids, 0.0)
 
     def describe(self, plan: Windows) -> str:
         """The number of windows in a batch, and the beginnings of the first three."""

@@ -85,8 +85,7 @@ class Seq2SeqTrainingTask:
         )
         is_real = batch.target_output != PAD
         return projected_loss(
-            hidden.unflatten(0, (-1, len(is_real)))[:, is_real],
-            self.model.output.weight,
+            *self.model.output.factors(hidden.unflatten(0, (-1, len(is_real)))[:, is_real]),
             batch.target_output[is_real],
             self.settings.smoothing,
             self.settings.consistency,

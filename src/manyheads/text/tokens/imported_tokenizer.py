@@ -45,8 +45,8 @@ class SpecialIds:
 class Numbering:
     """Our ids for those of another vocabulary of `n_theirs` tokens: special tokens first, the others in their order.
 
-    A token that is special in several ways, such as GPT-2's end of text, or in none gets more than one of our ids. Only
-    one of them can be generated: `is_copy` tells the others.
+    A token that is special in several ways, such as GPT-2's end of text, gets more than one of our ids, and EOS stands
+    in for a special token that they lack. Only one of these ids can be generated: `is_copy` tells the others.
     """
 
     def __init__(self, special: SpecialIds, n_theirs: int) -> None:
@@ -55,7 +55,8 @@ class Numbering:
         for place, theirs in places.items():
             if theirs is not None:
                 owners.setdefault(theirs, place)
-        self.theirs = [-1 if (own := places[place]) is None else own for place in range(EOS + 1)]
+        instead = next((theirs for theirs in places.values() if theirs is not None), 0)
+        self.theirs = [instead if (own := places[place]) is None else own for place in range(EOS + 1)]
         self.is_copy = [owners.get(theirs) != place for place, theirs in enumerate(self.theirs)]
         self.theirs += [number for number in range(n_theirs) if number not in owners]
         self.is_copy += [False] * (len(self.theirs) - len(self.is_copy))
@@ -183,8 +184,8 @@ class ImportedTokenizer(Tokenizer):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; special tokens are removed, and invalid UTF-8 becomes U+FFFD."""
-        theirs = [own for number in ids if (own := self.numbering.theirs[int(number)]) >= 0]
-        return str(self._inner.decode(theirs, skip_special_tokens=True))
+        theirs = self.numbering.theirs
+        return str(self._inner.decode([theirs[int(number)] for number in ids if int(number) > EOS]))
 
     def decode_batch(self, rows: Iterable[Iterable[int]]) -> list[str]:
         """Return the text of each row of token ids."""
@@ -279,10 +280,7 @@ class ImportedTokenizer(Tokenizer):
     def _encode_with(self, inner: Any, texts: Sequence[str]) -> list[list[int]]:
         _check(texts)
         ours = self.numbering.ours
-        return [
-            [self._read(ours[number]) for number in row.ids]
-            for row in _encodings(inner, texts)
-        ]
+        return [[self._read(ours[number]) for number in row.ids] for row in _encodings(inner, texts)]
 
 
 @contextmanager
