@@ -13,6 +13,7 @@ from manyheads import __version__, language
 from manyheads.cli.bench import bench
 from manyheads.cli.compress import quantize, shortlist
 from manyheads.cli.doctor import doctor
+from manyheads.cli.embed import embed
 from manyheads.cli.evaluate import evaluate
 from manyheads.cli.export import export
 from manyheads.cli.heads import heads
@@ -37,6 +38,7 @@ _COMMANDS = (
     train,
     evaluate,
     predict,
+    embed,
     quantize,
     shortlist,
     lens,

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Engine, EngineSelector, Hypothesis
-from manyheads.errors import LensError
+from manyheads.errors import BundleError, LensError
 from manyheads.messages import Message, _
 from manyheads.metrics import Answers, Card, Decisions, Score, Tally, format_score
 from manyheads.model import ModelSettings, Tap, Transformer
@@ -299,6 +300,16 @@ class Task(ABC):
     @abstractmethod
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Card:
         """Compute the scorecard of a test set."""
+
+    def embed(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N W"]:
+        """The vector of each text, if the model has one."""
+        raise BundleError(
+            _(
+                "A bundle of the task {kind} has no vector for a text. Use one of the task embed or classify: "
+                "manyheads import makes them from encoders.",
+                kind=self.settings.kind,
+            )
+        )
 
     # The lens.
 

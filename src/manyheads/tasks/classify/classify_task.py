@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
@@ -358,6 +359,10 @@ class Classify(LabelingTask):
     def vectors(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N P"]:
         """The vector of each text before the output layer, averaged over its windows."""
         return self._over_windows(texts, self.module.vectors, self.module.output.in_features, progress)
+
+    def embed(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N P"]:
+        """The vector of each text before the output layer, of length 1."""
+        return F.normalize(self.vectors(texts, progress), dim=-1)
 
     def _over_windows(
         self, texts: Sequence[str], compute: Callable[[Int[Tensor, "B S"]], Tensor], width: int, progress: Progress

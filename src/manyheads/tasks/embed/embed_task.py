@@ -60,12 +60,8 @@ class EmbedInit(TaskInit):
 class TextEmbedding:
     """The vector of a text; that of a blank text is empty."""
 
-    vector: tuple[float, ...]
-
-    @property
-    def answer(self) -> list[float]:
-        """The numbers."""
-        return list(self.vector)
+    answer: tuple[float, ...]
+    n_tokens: int = 0  # that the model read, without special ones
 
     def line(self) -> str:
         """The numbers as a JSON list."""
@@ -130,7 +126,8 @@ class Embed(DocumentTask):
         """The vector of each text; none for a blank one."""
         vectors = self.embed(texts).tolist()
         return [
-            TextEmbedding(() if is_blank(text) else tuple(vector)) for text, vector in zip(texts, vectors, strict=True)
+            TextEmbedding((), 0) if is_blank(text) else TextEmbedding(tuple(round(x, 7) for x in vector), len(ids))
+            for text, vector, ids in zip(texts, vectors, self.tokenizer.encode_batch(texts), strict=True)
         ]
 
     def model_input(self, text: str, answer: str | None = None) -> ModelInput:
