@@ -103,7 +103,6 @@ def _recipe(proposal: Proposal, origin: Pretrained | None) -> Recipe:
     if origin is not None:
         sizes = {name: value for name, value in to_table(origin.model).items() if name not in ("shape", "kept_heads")}
         table["model"] = sizes | table.get("model", {})
-        table["tokenizer"] = {"vocab_size": origin.model.vocab_size}
     return Recipe.from_table(table)
 
 
