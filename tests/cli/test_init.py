@@ -185,3 +185,17 @@ def test_origins_that_cannot_be_used_are_refused(manyheads: Run, tmp_path: Path)
         assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1, done.stderr
         assert message in done.stderr
         assert not (tmp_path / "recipe.toml").exists()
+
+
+def test_a_tagger_starts_from_an_encoder(manyheads: Run, tmp_path: Path) -> None:
+    rows = list(corpora.rows("tag", "en", "train", 60, 1))
+    blocks = ("\n".join(f"{w} {t}" for w, t in zip(row[0].split(), row[1].split(), strict=True)) for row in rows)
+    (tmp_path / "train.conll").write_text("\n\n".join(blocks) + "\n", "utf-8")
+    save_encoder(tmp_path / "encoder", rows)
+    done = manyheads("init", "train.conll", "--from", "encoder")
+    assert (done.returncode, done.stderr) == (0, "")
+    recipe = read_recipe(tmp_path / "recipe.toml")
+    assert (recipe.task.kind, recipe.freeze) == ("tag", ("source_embedding",))
+    trained = manyheads("train", "recipe.toml", "train.steps=2", "-o", "run", "--plain")
+    assert (trained.returncode, trained.stderr) == (0, "")
+    assert "weights from" in trained.stdout

@@ -83,7 +83,7 @@ def test_without_steps_the_head_is_fitted_on_all_rows_and_scored_by_folds(folder
     assert score.used_for == ("calibration",)
     assert uses_of(bundle, VALID)[:2] == ("training", "calibration")
     assert score.value > 80
-    assert [labels.answer for labels in bundle.predictions(["the film was great", "the meal was dull"])] == ["good", "bad"]
+    assert bundle.predict(["the film was great", "the meal was dull"]) == ["good", "bad"]
 
 
 def test_validation_rows_of_the_user_are_not_fitted(folder: Path) -> None:

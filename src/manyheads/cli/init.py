@@ -385,18 +385,28 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
     if estimate.baseline:
         name, score = estimate.baseline
         click.echo(_("Baseline: {name}: {score}", name=name, score=format_interval(score)))
-    vocabulary = _count_tokens(estimate.vocab_size, is_exact=estimate.is_exact)
-    click.echo(
-        _(
+    vocabulary, millions = (
+        _count_tokens(estimate.vocab_size, is_exact=estimate.is_exact),
+        _millions(estimate.n_parameters),
+    )
+    if not plan.recipe.train.steps:
+        text = _(
+            "Proposed: {size} ({millions}), {vocabulary}, frozen; logistic regression fits the output layer",
+            size=size,
+            millions=millions,
+            vocabulary=vocabulary,
+        )
+    else:
+        text = _(
             "Proposed: {size} ({millions}), {vocabulary}, dropout {dropout}, {steps:,} steps (≈ {epochs} epochs)",
             size=size,
-            millions=_millions(estimate.n_parameters),
+            millions=millions,
             vocabulary=vocabulary,
             dropout=proposal.get("model.dropout", 0.1),
             steps=proposal.get("train.steps", 0),
             epochs=round_epochs(plan.n_epochs),
         )
-    )
+    click.echo(text)
     click.echo(f"          {_cost(plan, machine)}")
     for note in (*_notes(plan), *_load_notes(plan)):
         click.echo(f"{_note()}{note}")

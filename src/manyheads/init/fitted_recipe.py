@@ -149,9 +149,7 @@ def _steps_per_epoch(proposal: Proposal, estimate: CostEstimate) -> float:
     return estimate.batches_per_epoch / float(proposal.get("train.accumulation_steps", 1))
 
 
-def _plan(
-    proposal: Proposal, estimate: CostEstimate, steps: int, ideal_steps: int, origin: Pretrained | None
-) -> Plan:
+def _plan(proposal: Proposal, estimate: CostEstimate, steps: int, ideal_steps: int, origin: Pretrained | None) -> Plan:
     per_epoch = _steps_per_epoch(proposal, estimate)
     planned = _with_steps(proposal, steps, per_epoch) if steps else proposal
     return Plan(planned, estimate, steps / per_epoch, ideal_steps / per_epoch, origin=origin)

@@ -208,8 +208,8 @@ class Recipe:
         if not self.train.steps and not self.task.fits_head:
             faults.append(
                 _(
-                    "train.steps = 0 trains nothing. Use at least 1; 0 is for a classifier with task.probe = true, which "
-                    "is fitted without steps."
+                    "train.steps = 0 trains nothing. Use at least 1; 0 is for a classifier with task.probe = true, "
+                    "which is fitted without steps."
                 )
             )
         return faults

@@ -17,8 +17,9 @@ _POSITIONS = "_embedding.positions.weight"  # the end of the name of learned pos
 def warm_start(model: Transformer, other: Transformer, origin: str) -> tuple[int, int]:
     """Copy the weights that both models have, by name; return the number of copied weights and of all weights.
 
-    A model that reads shorter texts takes the first of the learned positions. Weights that only one model has, such as a decoder, keep their values; so do those a task adds to the model, such
-    as its label head. Weights of the same name but of different shapes are an error: the models differ in size.
+    A model that reads shorter texts takes the first of the learned positions. Weights that only one model has, such as
+    a decoder, keep their values; so do those a task adds to the model, such as its label head. Other weights of the
+    same name but of different shapes are an error: the models differ in size.
     """
     own, others = _weights_by_name(model), _weights_by_name(other)
     for name in own:

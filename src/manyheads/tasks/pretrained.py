@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 # How much of the encoder is trained, as values of `preset`: the first that is fast enough is proposed.
 WHOLE, UPPER, NOTHING = "", "upper half", "frozen"
 
+FINE_TUNING_BUDGET = 20 * 60.0  # seconds, at most
 _LENGTHS = (32, 64, 128, 256)
+_N_TEXTS = 32  # of a batch
 _N_MEASURED = 2000  # texts whose tokens are counted
 
 
@@ -55,9 +57,9 @@ class Pretrained:
         texts = [row[0] for row in survey.sample[:_N_MEASURED]]
         return sorted(len(ids) + self.tokenizer.n_framing for ids in self.tokenizer.encode_batch(texts))
 
-    def length_for(self, lengths: Sequence[int]) -> int:
-        """The length to read at once: enough for 99 of 100 texts, if the encoder can."""
-        longest = lengths[int(0.99 * (len(lengths) - 1))]
+    def length_for(self, lengths: Sequence[int], share: float = 0.99) -> int:
+        """The length to read at once: enough for this share of the texts, if the encoder can."""
+        longest = lengths[int(share * (len(lengths) - 1))]
         return min(self.max_length, next((length for length in _LENGTHS if longest <= length), self.max_length))
 
     def size(self) -> str:
@@ -84,13 +86,15 @@ def origin_choices(origin: Pretrained, preset: str) -> Iterable[Choice]:
 
 
 def fine_tuning_choices(
-    survey: Survey, lengths: Sequence[int], max_length: int, validation_reason: str, *, n_texts: int = 32
+    lengths: Sequence[int], max_length: int, validation_reason: str, *, learning_rate: float = 1e-4
 ) -> Iterable[Choice]:
     """Batches and learning rates for a pretrained encoder; `init` fills in the numbers of steps."""
     typical = min(max_length, lengths[int(0.7 * (len(lengths) - 1))])
     yield Choice("train.steps", 1)
-    yield Choice("train.batch_tokens", max(256, n_texts * typical), f"padded tokens: about {n_texts} texts in a batch")
-    for choice in schedule_choices(learning_rate=1e-4, validation_reason=validation_reason, ema_decay=0.99):
+    yield Choice(
+        "train.batch_tokens", max(256, _N_TEXTS * typical), f"padded tokens: about {_N_TEXTS} texts in a batch"
+    )
+    for choice in schedule_choices(learning_rate=learning_rate, validation_reason=validation_reason, ema_decay=0.99):
         reason = "peak value; low, so that the encoder keeps what it knows"
         yield Choice(choice.name, choice.value, reason) if choice.name == "train.learning_rate" else choice
     yield Choice("train.layer_decay", 0.85, "each layer learns more slowly than the one above it")

@@ -199,7 +199,8 @@ def completions_router(service: Service) -> APIRouter:
         """Continue prompts."""
         wanted = await read_body(request, CompletionRequest, strict=True)
         wanted.check()
-        completion = _Completion(service, find_model(_language_bundles(service), wanted.model), wanted, tuple(wanted.prompts))
+        bundle = find_model(_language_bundles(service), wanted.model)
+        completion = _Completion(service, bundle, wanted, tuple(wanted.prompts))
         if not wanted.stream:
             return JSONResponse(await completion.whole())
         return await event_response(completion.events(), lambda error: {"error": openai_error(error)})

@@ -19,6 +19,7 @@ from manyheads.tasks.data_files import DataFiles
 from manyheads.tasks.findings import Finding, share, verdict_of
 from manyheads.tasks.labels import check_contradictions, check_labels
 from manyheads.tasks.pretrained import (
+    FINE_TUNING_BUDGET,
     NOTHING,
     UPPER,
     WHOLE,
@@ -54,7 +55,6 @@ from manyheads.text.suggestions import shortened
 
 _SHORT, _LONG = 128, 256  # tokens read at once
 _FEW_FOR_FINE_TUNING = 1000  # rows
-_FINE_TUNING_BUDGET = 20 * 60.0  # seconds, at most
 
 
 class ClassifyInit(TaskInit):
@@ -195,7 +195,7 @@ class ClassifyInit(TaskInit):
         choices = [
             *origin_choices(origin, preset),
             *_task_choices(survey.settings),
-            Choice("task.pooling", origin.pooling, "how the vectors of the tokens become one, as the encoder was trained"),
+            Choice("task.pooling", origin.pooling, "how token vectors become one, as the encoder was trained"),
             Choice("task.unit_vectors", True, "only the direction of a text's vector counts"),
             Choice("task.probe", True, "fit the output layer by logistic regression first; validation rows choose"),
             Choice("task.head_dropout", 0.1, "dropout before the output layer"),
@@ -203,7 +203,7 @@ class ClassifyInit(TaskInit):
             Choice("model.attention_dropout", 0.0, "without it, attention is computed faster"),
         ]
         reason = "steps between validations, on at most 200 valid texts"
-        training = fine_tuning_choices(survey, lengths, length, reason)
+        training = fine_tuning_choices(lengths, length, reason)
         n_epochs = epochs_for(survey.n_rows, len(survey.counts.labels))
         if is_frozen:
             few = f"no gradient steps: {survey.size} are few" if survey.n_rows < _FEW_FOR_FINE_TUNING else ""
@@ -213,7 +213,7 @@ class ClassifyInit(TaskInit):
             n_epochs,
             origin.size(),
             smaller_preset={WHOLE: UPPER, UPPER: NOTHING}.get(preset, ""),
-            budget=_FINE_TUNING_BUDGET,
+            budget=FINE_TUNING_BUDGET,
             min_steps=0 if is_frozen else 100,
             n_validations=5,
             notes=tuple(window_note(lengths, length)),

@@ -23,6 +23,7 @@ _MAX_FITTED = 20_000_000  # texts × labels; of more texts, every second or thir
 
 Vectors = NDArray[np.float32]
 Targets = NDArray[np.bool_]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,7 @@ def one_in(n_texts: int, n_labels: int) -> int:
     return -(-n_texts * n_labels // _MAX_FITTED) or 1
 
 
-def assign_folds(targets: Targets, n_folds: int = N_FOLDS) -> NDArray[np.int64]:
+def assign_folds(targets: Targets, n_folds: int = N_FOLDS) -> Indices:
     """The fold of each row: the rows of a label are spread over all folds. A label's only row is in none: −1."""
     keys = [row.tobytes() for row in targets]
     order = sorted(range(len(keys)), key=lambda row: (keys[row], row))
@@ -88,7 +89,7 @@ def assign_folds(targets: Targets, n_folds: int = N_FOLDS) -> NDArray[np.int64]:
 
 
 def out_of_fold(
-    folds: NDArray[np.int64], n_labels: int, answer: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.float32]]
+    folds: Indices, n_labels: int, answer: Callable[[Indices, Indices], NDArray[np.float32]]
 ) -> NDArray[np.float32]:
     """The logits of each row by what was fitted without it; `answer` fits some rows and answers others.
 
@@ -103,7 +104,7 @@ def out_of_fold(
 
 
 def fit_probe(
-    vectors: Vectors, targets: Targets, folds: NDArray[np.int64], *, multi_label: bool
+    vectors: Vectors, targets: Targets, folds: Indices, *, multi_label: bool
 ) -> tuple[LogisticProbe, NDArray[np.float32]]:
     """Fit all rows with the penalty that is best for rows that were not fitted; also the logits of these rows.
 
@@ -113,7 +114,7 @@ def fit_probe(
     is_scored = folds >= 0
     wanted = torch.from_numpy(targets[is_scored]).float()
 
-    def fitted(rows: NDArray[np.int64], penalty: float) -> LogisticProbe:
+    def fitted(rows: Indices, penalty: float) -> LogisticProbe:
         return LogisticProbe.fit(vectors[rows], targets[rows], penalty, multi_label=multi_label)
 
     def loss(logits: NDArray[np.float32], scale: float) -> float:

@@ -266,6 +266,10 @@ const EXAMPLES = {
     de: ["Zwei Katzen [MASK] im Garten.", "Der Lehrer hat ein [MASK] Buch gekauft."],
     fr: ["Deux chats [MASK] dans le jardin.", "Le professeur a acheté un [MASK] rouge."],
   },
+  vector: {
+    en: ["How do I close my account?", "Two cats are sleeping in the garden."],
+    zh: ["怎样注销我的账户？", "两只猫正在花园里睡觉。"],
+  },
 };
 
 /** Examples in the language that the bundle reads, or in two if it is not known. @param {Bundle} bundle @returns {readonly string[]} */
