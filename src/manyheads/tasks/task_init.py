@@ -73,6 +73,7 @@ class TaskInit:
     own_columns: ClassVar[frozenset[str]] = frozenset()  # those that imply the task
     is_labeled: ClassVar[bool] = False  # whether `count_labels` counts labels: validation rows are drawn by label
     n_validated: ClassVar[int] = N_VALIDATED  # valid rows predicted at each validation
+    starts_from_encoder: ClassVar[bool] = False  # whether the task has `propose_from`
     takes_scheme: ClassVar[bool] = False  # whether --scheme is for the task, and implies it
     takes_columns_of_lines: ClassVar[bool] = False  # whether --…-column also applies to files that are not tables
 
@@ -144,15 +145,20 @@ class TaskInit:
         """Propose a recipe for the surveyed data; `preset` asks for another model size."""
         raise NotImplementedError
 
+    def check_origin(self) -> None:
+        """Raise DataError if the task cannot start from a pretrained encoder."""
+        if not self.starts_from_encoder:
+            raise DataError(
+                _(
+                    "--from is not for the task {task}, which cannot start from an encoder. Leave it out, or name "
+                    "another task with --task.",
+                    task=self.cli_name,
+                )
+            )
+
     def propose_from(self, survey: Survey, origin: Pretrained, preset: str = "") -> Proposal:
         """Propose a recipe that starts from a pretrained encoder; `preset` says how much of it is trained."""
-        raise DataError(
-            _(
-                "--from is not for the task {task}, which cannot start from an encoder. Leave it out, or name another "
-                "task with --task.",
-                task=self.cli_name,
-            )
-        )
+        raise NotImplementedError
 
     def step_counts(self, settings: Any, n_steps: int) -> tuple[int, ...]:
         """How many training steps each phase has; phases differ in what a step costs."""

@@ -66,6 +66,7 @@ class ClassifyInit(TaskInit):
     columns = ("text", "label")
     own_columns = frozenset({"label"})
     is_labeled = True
+    starts_from_encoder = True
 
     def recognize(self, files: DataFiles, request: Request) -> TaskGuess | None:
         """A table with a column of labels, or a file of texts and a file of labels."""

@@ -4,6 +4,7 @@ With few rows it is the whole model. With more rows, training begins with it, so
 a pretrained encoder for the sake of a random output layer (LP-FT, Kumar 2022).
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,6 +37,7 @@ class LogisticProbe:
     @classmethod
     def fit(cls, vectors: Vectors, targets: Targets, penalty: float, *, multi_label: bool = False) -> "LogisticProbe":
         """Fit a softmax over labels; if multi_label, a sigmoid for each."""
+        from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
         n_labels = targets.shape[1]
@@ -52,7 +54,9 @@ class LogisticProbe:
                 else:
                     bias[found] = 5.0
                 continue
-            fitted = LogisticRegression(C=penalty, max_iter=_MAX_ITERATIONS).fit(vectors / scale, classes)
+            with warnings.catch_warnings():  # nearly converged is good enough, since folds compare the results
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                fitted = LogisticRegression(C=penalty, max_iter=_MAX_ITERATIONS).fit(vectors / scale, classes)
             own, shift = fitted.coef_ / scale, fitted.intercept_
             if multi_label:
                 weights[label], bias[label] = own[0], shift[0]

@@ -63,6 +63,7 @@ class TagInit(TaskInit):
     columns = ("text", "tags", "label")
     own_columns = frozenset({"tags"})
     is_labeled = True
+    starts_from_encoder = True
     takes_columns_of_lines = True  # CoNLL columns have numbers
     n_validated = 1000  # the F1 of fewer sentences is noisy
     takes_scheme = True
