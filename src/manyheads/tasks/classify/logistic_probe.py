@@ -124,12 +124,13 @@ def fit_probe(
     def loss(logits: NDArray[np.float32], scale: float) -> float:
         return label_loss(scale * torch.from_numpy(logits[is_scored]), wanted, multi_label=multi_label)
 
-    found = {
-        penalty: out_of_fold(
-            folds, targets.shape[1], lambda rows, others, penalty=penalty: fitted(rows, penalty).logits(vectors[others])
-        )
-        for penalty in PENALTIES
-    }
+    def answers(penalty: float) -> NDArray[np.float32]:
+        def answer(rows: Indices, others: Indices) -> NDArray[np.float32]:
+            return fitted(rows, penalty).logits(vectors[others])
+
+        return out_of_fold(folds, targets.shape[1], answer)
+
+    found = {penalty: answers(penalty) for penalty in PENALTIES}
     _loss, penalty, scale = min(
         (loss(logits, scale), penalty, scale) for penalty, logits in found.items() for scale in _SCALES
     )
