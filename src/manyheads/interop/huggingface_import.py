@@ -17,6 +17,7 @@ from manyheads.interop.checkpoint_files import Checkpoint, Config, find_folder
 from manyheads.interop.decoder_families import DECODERS
 from manyheads.interop.encoder_families import ENCODERS
 from manyheads.interop.import_plan import Family, Head, Plan
+from manyheads.interop.seq2seq_families import SEQ2SEQ
 from manyheads.interop.tokenizer_import import read_tokenizer
 from manyheads.messages import _
 from manyheads.model import ModelSettings, Transformer
@@ -24,7 +25,7 @@ from manyheads.model.size import machine_memory
 from manyheads.settings import build, did_you_mean, to_table
 from manyheads.tasks import TASKS
 
-FAMILIES: dict[str, Family] = {**ENCODERS, **DECODERS}
+FAMILIES: dict[str, Family] = {**ENCODERS, **DECODERS, **SEQ2SEQ}
 _MODULES = "sentence_transformers.models."
 _POOLINGS = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
 _POOLING_NAMES = {"cls": "first", "mean": "mean", "max": "max"}
@@ -59,7 +60,7 @@ def import_huggingface(path: Path | str) -> Bundle:
     except RecipeError as error:
         raise BundleError(_("{path}: {reason}", path=config.path, reason=" ".join(str(error).split()))) from None
     has_prefix = any(name.startswith(family.prefix) for name in checkpoint.shapes)
-    plan = Plan(settings, tokenizer.numbering, family.prefix if has_prefix else "")
+    plan = Plan(settings, tokenizer.numbering, family.prefix if has_prefix else "", checkpoint.shapes)
     family.plan(config, plan)
     task = task_class.restore(Transformer(settings), tokenizer, task_settings, head.metadata(config))
     if task.module is not task.model:
@@ -67,7 +68,9 @@ def import_huggingface(path: Path | str) -> Bundle:
     head.plan(config, plan)
     plan.load(task.module, checkpoint, family.is_ignored)
     task.module.eval()
-    recipe = {"task": to_table(task_settings), "model": to_table(settings), "data": {"builtin": "en"}}
+    # The lens observes heads on the built-in English texts; pairs of texts have to be given.
+    data: dict[str, Any] = {"train": [str(folder)]} if settings.has_cross_attention else {"builtin": "en"}
+    recipe = {"task": to_table(task_settings), "model": to_table(settings), "data": data}
     return Bundle(task=task, decode=DecodeSettings(), recipe=recipe)
 
 

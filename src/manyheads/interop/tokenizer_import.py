@@ -12,7 +12,7 @@ from manyheads.bounded_files import BoundsError, read_bounded, read_json_object
 from manyheads.errors import BundleError
 from manyheads.interop.checkpoint_files import Config, read_json
 from manyheads.messages import _
-from manyheads.text.tokens.imported_tokenizer import ImportedTokenizer, SpecialIds, one_line_errors
+from manyheads.text.tokens.imported_tokenizer import ImportedTokenizer, Numbering, SpecialIds, one_line_errors
 
 _CONFIG, _MAP = "tokenizer_config.json", "special_tokens_map.json"
 _MAX_UNUSED = 1024  # rows of an embedding that its vocabulary does not use: sizes are rounded up
@@ -31,6 +31,8 @@ class Roles:
     bos: tuple[str | int, ...] = ("cls_token", "bos_token", "bos_token_id")
     eos: tuple[str | int, ...] = ("sep_token", "eos_token", "eos_token_id")
     is_closed: bool = False  # the encoder reads EOS after a text
+    opens: tuple[str | int, ...] = ()  # the token before a source
+    leads: tuple[str | int, ...] = ()  # the token with which every output begins
 
 
 def read_tokenizer(
@@ -58,9 +60,20 @@ def read_tokenizer(
             )
         )
     found = {
-        role: _find(getattr(roles, role), settings, config, known, n_ids) for role in ("pad", "mask", "bos", "eos")
+        role: _find(getattr(roles, role), settings, config, known, n_ids)
+        for role in ("pad", "mask", "bos", "eos", "opens", "leads")
     }
-    return ImportedTokenizer.make(content, SpecialIds(**found), n_ids, is_closed=roles.is_closed, name=str(path))
+    opens, leads = found.pop("opens"), found.pop("leads")
+    ours = Numbering(SpecialIds(**found), n_ids).ours
+    return ImportedTokenizer.make(
+        content,
+        SpecialIds(**found),
+        n_ids,
+        is_closed=roles.is_closed,
+        opens=() if opens is None else (ours[opens],),
+        leads=() if leads is None else (ours[leads],),
+        name=str(path),
+    )
 
 
 def _find(

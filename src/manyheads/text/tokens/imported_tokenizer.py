@@ -86,7 +86,7 @@ class ImportedTokenizer(Tokenizer):
         self._content: dict[str, Any] = content["tokenizer"]
         special = SpecialIds(**content["special"])
         self.numbering = Numbering(special, int(content["n_ids"]))
-        self.opens = tuple(map(int, content["opens"]))
+        self.opens, self.leads = (tuple(map(int, content[name])) for name in ("opens", "leads"))
         self.closes = EOS if content["is_closed"] else None
         self._inner = _make_inner(self._content)
         known = self._inner.get_vocab(with_added_tokens=True).values()
@@ -104,6 +104,7 @@ class ImportedTokenizer(Tokenizer):
         n_ids: int,
         *,
         opens: Sequence[int] = (),
+        leads: Sequence[int] = (),
         is_closed: bool = False,
         name: str = "tokenizer.json",
     ) -> "ImportedTokenizer":
@@ -113,6 +114,7 @@ class ImportedTokenizer(Tokenizer):
             "special": {each: getattr(special, each) for each in ("pad", "mask", "bos", "eos")},
             "n_ids": n_ids,
             "opens": list(opens),
+            "leads": list(leads),
             "is_closed": is_closed,
             "tokenizer": {**content, "truncation": None, "padding": None},
         }

@@ -70,6 +70,7 @@ class Tokenizer:
     """
 
     opens: tuple[int, ...] = ()  # the ids before a source; some imported models read them
+    leads: tuple[int, ...] = ()  # the ids between BOS and a target; some imported models begin every output with them
     closes: int | None = None  # the id after a text that an encoder reads: EOS for models like BERT
 
     @property
