@@ -62,7 +62,7 @@ def _bart_settings(**own: Any) -> Callable[[Config], dict[str, Any]]:
     return settings
 
 
-def _bart_plan(positions: Callable[[int, int], Tensor] | None) -> Callable[[Config, Plan], None]:
+def _bart_plan(positions: Callable[[Config, int, int], Tensor] | None) -> Callable[[Config, Plan], None]:
     """The plan of a class of BART's kind; its positions are learned unless there is a table of them."""
 
     def plan_of(config: Config, plan: Plan) -> None:
@@ -76,7 +76,7 @@ def _bart_plan(positions: Callable[[int, int], Tensor] | None) -> Callable[[Conf
                 shape = (settings.max_length + 2, settings.width)
                 plan.put(ours, f"{stack}.embed_positions.weight", shapes=(shape,), make=lambda rows: rows[2:])
             else:
-                plan.put(ours, make=lambda: positions(settings.max_length, settings.width))
+                plan.put(ours, make=lambda: positions(config, settings.max_length, settings.width))
             if settings.embedding_norm:
                 plan.pair(f"{side}_embedding.norm", f"{stack}.layernorm_embedding")
             n_layers = settings.n_encoder_layers if stack == "encoder" else settings.n_decoder_layers
@@ -102,18 +102,18 @@ def _output(plan: Plan) -> None:
         plan.tokens("output.token_embedding.weight", "lm_head.weight", is_full_name=True)
 
 
-def _marian_positions(n_positions: int, width: int) -> Tensor:
+def _marian_positions(config: Config, n_positions: int, width: int) -> Tensor:
     """Sinusoids with all sines before all cosines."""
     pairs = 10_000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = torch.arange(n_positions, dtype=torch.float64)[:, None] * pairs
     return torch.cat([angles.sin(), angles.cos()], dim=1).float()
 
 
-def _m2m_positions(n_positions: int, width: int) -> Tensor:
-    """Sinusoids of fairseq, which numbers positions from 2 on."""
-    half = width // 2
+def _m2m_positions(config: Config, n_positions: int, width: int) -> Tensor:
+    """Sinusoids of fairseq, which numbers positions after the id of the padding token."""
+    half, first = width // 2, config.integer("pad_token_id", default=1) + 1
     pairs = torch.exp(torch.arange(half, dtype=torch.float64) * (-math.log(10_000.0) / (half - 1)))
-    angles = torch.arange(2, n_positions + 2, dtype=torch.float64)[:, None] * pairs
+    angles = torch.arange(first, n_positions + first, dtype=torch.float64)[:, None] * pairs
     table = torch.cat([angles.sin(), angles.cos()], dim=1)
     return torch.nn.functional.pad(table, (0, width % 2)).float()
 
@@ -157,7 +157,7 @@ def _t5_settings(config: Config) -> dict[str, Any]:
         "distance_buckets": config.integer("relative_attention_num_buckets", default=32),
         "max_distance": config.integer("relative_attention_max_distance", default=128),
         "scale_embedding": False,
-        "tie_output": config.flag("tie_word_embeddings", default=True),
+        "tie_output": "lm_head.weight" not in config.tensors,  # tie_word_embeddings has meant two things
         "output_bias": True,
     }
 
@@ -175,12 +175,17 @@ def _t5_plan(config: Config, plan: Plan) -> None:
                 shapes=((settings.distance_buckets, settings.n_heads),),
                 make=lambda table: table.T,
             )
-        # A tied output layer divides its input by √width, which the weight of the last norm does here.
-        is_scaled = stack == "decoder" and settings.tie_output
+        # T5 divides the input of its output layer by √width, which the weight of the last norm does here.
+        is_scaled = stack == "decoder" and _divides_output(config)
         factor = settings.width**-0.5 if is_scaled else 1.0
         theirs = f"{stack}.final_layer_norm.weight"
         plan.put(f"{stack}_norm.weight", theirs, shapes=((settings.width,),), make=_times(factor))
     _output(plan)
+
+
+def _divides_output(config: Config) -> bool:
+    is_tied = config.flag("tie_word_embeddings", default=True) and config.text("model_type") == "t5"
+    return config.flag("scale_decoder_outputs", default=is_tied)
 
 
 def _t5_block(plan: Plan, ours: str, theirs: str, *, has_cross: bool) -> None:
@@ -216,7 +221,7 @@ _PRE: dict[str, Any] = {"norm_placement": "pre"}
 def _bart(
     name: str,
     own: dict[str, Any],
-    positions: Callable[[int, int], Tensor] | None = None,
+    positions: Callable[[Config, int, int], Tensor] | None = None,
     *,
     head: Callable[[Config], dict[str, Any]] = _any_text,
     roles: Callable[[Config], Roles] = _roles,
