@@ -69,7 +69,8 @@ class Pieces:
     def tokenizer(self, added: Mapping[str, int] | None = None) -> dict[str, Any]:
         """The object in tokenizer.json; `added` are special tokens by text, with their ids."""
         kinds = {piece.text: piece.kind for piece in self.pieces}
-        names = self.ids or {piece.text: number for number, piece in enumerate(self.pieces)}
+        names = dict(self.ids) or {piece.text: number for number, piece in enumerate(self.pieces)}
+        names |= added or {}
         scores = {piece.text: piece.score for piece in self.pieces if piece.kind in (_NORMAL, _USER)}
         special = {text: names[text] for text, kind in kinds.items() if kind in (_UNKNOWN, _CONTROL) and text in names}
         unknown = next((text for text, kind in kinds.items() if kind == _UNKNOWN), "<unk>")

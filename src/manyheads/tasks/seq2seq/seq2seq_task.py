@@ -212,7 +212,8 @@ class Seq2Seq(PairTask):
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Seq2SeqSettings) -> list[list[list[int]]]:
         """The token ids of each side; placeholders stand for what is copied."""
         masked = [tokenizer.placeholders.mask_pair(*row) for row in rows]
-        return [tokenizer.encode_batch([row[side] for row in masked]) for side in (0, 1)]
+        sides = (tokenizer, tokenizer.target)
+        return [own.encode_batch([row[side] for row in masked]) for side, own in enumerate(sides)]
 
     @staticmethod
     def max_row_length(model: ModelSettings, settings: Seq2SeqSettings) -> int:
@@ -322,7 +323,7 @@ class Seq2Seq(PairTask):
         model_input = ModelInput(text, source=source, target=(special_token(self.tokenizer, BOS), *leads))
         if answer is None:
             return model_input
-        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, _("The answer"))
+        tokens = check_fits(masked_tokens(self.tokenizer.target, answer, assigned), self.limit, _("The answer"))
         return replace(
             model_input,
             answer=answer,

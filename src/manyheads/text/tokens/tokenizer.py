@@ -74,6 +74,11 @@ class Tokenizer:
     closes: int | None = None  # the id after a text that an encoder reads: EOS for models like BERT
 
     @property
+    def target(self) -> "Tokenizer":
+        """The tokenizer of the texts that a model writes; some imported models have another one for them."""
+        return self
+
+    @property
     def n_framing(self) -> int:
         """The positions of an encoder that are not for the text: BOS and what closes it."""
         return 1 if self.closes is None else 2
