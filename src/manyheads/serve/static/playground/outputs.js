@@ -144,6 +144,10 @@ function masksOutput(session, { text, prediction }, { t }) {
 export const OUTPUTS = {
   labels: { show: labelsOutput, copied: (_, { prediction }) => (prediction.labels ?? [prediction.label ?? ""]).join(" | ") },
   spans: { show: spansOutput, copied: (_, { prediction }) => (prediction.spans ?? []).map((span) => `${span.text}\t${span.label}`).join("\n") },
+  vector: {
+    show: (_, { prediction }) => [el("p", { class: "play-answer" }, JSON.stringify(prediction.vector ?? []))],
+    copied: (_, { prediction }) => JSON.stringify(prediction.vector ?? []),
+  },
   masks: { show: masksOutput, copied: (session, { text, prediction }) => filledText(text, prediction, session.chosen) },
 };
 
