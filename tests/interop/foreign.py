@@ -160,6 +160,8 @@ def randomize(model: nn.Module, seed: int) -> Any:
     """Make every number count: no bias is 0 and no weight of a norm is 1, as after training."""
     generator = torch.Generator().manual_seed(seed)
     for name, value in model.named_parameters():
+        if not value.requires_grad:  # sinusoids
+            continue
         noise = torch.randn(value.shape, generator=generator)
         value.copy_(0.15 * noise + (1.0 if value.dim() == 1 and "bias" not in name else 0.0))
     return model.eval()

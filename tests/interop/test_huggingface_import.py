@@ -306,3 +306,107 @@ def test_greedy_search_generates_their_tokens(name: str, tmp_path: Path) -> None
         settings = DecodeSettings(method="greedy", max_new_tokens=12)
         found = task.generate_one(task.model_input(prompt), settings)[0].ids
         assert [task.tokenizer.numbering.theirs[number] for number in found] == expected
+
+
+SEQ2SEQ: dict[str, str] = {
+    "Marian": "MarianMTModel",
+    "Bart": "BartForConditionalGeneration",
+    "MBart": "MBartForConditionalGeneration",
+    "Pegasus": "PegasusForConditionalGeneration",
+    "M2M100": "M2M100ForConditionalGeneration",
+    "T5": "T5ForConditionalGeneration",
+}
+SEQ2SEQ_VARIANTS: dict[str, list[dict[str, Any]]] = {
+    "Marian": [{"activation_function": "swish", "scale_embedding": True}, {"activation_function": "gelu"}],
+    "Bart": [{}, {"scale_embedding": True, "forced_bos_token_id": 5}],
+    "MBart": [{"activation_function": "gelu"}, {"forced_bos_token_id": 5}],
+    "Pegasus": [{"scale_embedding": True}],
+    "M2M100": [{"scale_embedding": True, "forced_bos_token_id": 6, "decoder_start_token_id": 1}],
+    "T5": [{}, {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}, {"feed_forward_proj": "gated-gelu"}],
+}
+
+
+def write_seq2seq(folder: Path, name: str, size: dict[str, int], **changes: Any) -> Any:
+    """A random encoder–decoder in a folder; its decoder starts with the padding token."""
+    special = {"vocab_size": N_IDS, "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+    if name == "T5":
+        own = {
+            "d_model": size["width"],
+            "d_kv": 5,
+            "d_ff": size["inner"],
+            "num_layers": size["n_layers"],
+            "num_decoder_layers": 2,
+            "num_heads": size["n_heads"],
+            "relative_attention_num_buckets": 8,
+            "relative_attention_max_distance": 12,
+            "n_positions": 40,
+        }
+    else:
+        own = {"d_model": 2 * size["width"], "max_position_embeddings": 40, "decoder_layers": 2}
+        own |= {"encoder_layers": size["n_layers"]}
+        for stack in ("encoder", "decoder"):
+            own |= {f"{stack}_attention_heads": size["n_heads"], f"{stack}_ffn_dim": size["inner"]}
+        special |= {"bos_token_id": 4, "forced_eos_token_id": None}
+    config = getattr(transformers, f"{name}Config")(**own, **{**special, **changes})
+    model = foreign.randomize(getattr(transformers, SEQ2SEQ[name])(config), size["seed"])
+    if name != "T5":
+        model.final_logits_bias = 0.1 * torch.randn(1, N_IDS, generator=torch.Generator().manual_seed(1))
+    tokens = foreign.metaspace(N_IDS, ("<pad>", "</s>", "<unk>"), closes="</s>")
+    foreign.write_folder(folder, model, tokens, {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"})
+    return model
+
+
+def check_seq2seq(folder: Path, name: str, size: dict[str, int], changes: dict[str, Any]) -> None:
+    model = write_seq2seq(folder, name, size, **changes)
+    bundle = import_huggingface(folder)
+    assert bundle.kind == "seq2seq"
+    ids, is_real = foreign.padded(size["seed"], N_IDS, (0, 1), "right")
+    target, target_is_real = foreign.padded(size["seed"] + 1, N_IDS, (0, 1), "right")
+    with torch.no_grad():
+        expected = model(
+            input_ids=ids.masked_fill(~is_real, 0), attention_mask=is_real.long(), decoder_input_ids=target
+        )
+        memory = bundle.task.model.encode(ours(bundle, ids, is_real), is_real)
+        found = bundle.task.model(
+            ours(bundle, ids, is_real), ours(bundle, target, target_is_real | True), source_is_real=is_real
+        )[..., theirs(bundle)]
+    torch.testing.assert_close(memory[is_real], expected.encoder_last_hidden_state[is_real], **CLOSE)
+    torch.testing.assert_close(found, expected.logits, **CLOSE)
+
+
+@pytest.mark.parametrize("name", SEQ2SEQ)
+@given(data=st.data())
+@quick
+def test_an_encoder_decoder_computes_the_logits_of_transformers(name: str, data: Any, tmp_path: Path) -> None:
+    size, changes = data.draw(st.tuples(sizes(), st.sampled_from(SEQ2SEQ_VARIANTS[name])))
+    check_seq2seq(tmp_path / str(len(list(tmp_path.iterdir()))), name, size, changes)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", SEQ2SEQ)
+@given(data=st.data())
+@thorough
+def test_50_encoder_decoders_of_each_family(name: str, data: Any, tmp_path: Path) -> None:
+    size, changes = data.draw(st.tuples(sizes(), st.sampled_from(SEQ2SEQ_VARIANTS[name])))
+    check_seq2seq(tmp_path / str(len(list(tmp_path.iterdir()))), name, size, changes)
+
+
+@pytest.mark.parametrize("name", SEQ2SEQ)
+def test_greedy_translation_generates_their_tokens(name: str, tmp_path: Path) -> None:
+    model = write_seq2seq(tmp_path / "m", name, SIZE, **SEQ2SEQ_VARIANTS[name][-1])
+    bundle = import_huggingface(tmp_path / "m")
+    bundle.save(tmp_path / "bundle")
+    task: Any = load(tmp_path / "bundle").task
+    for text in ("the cat", "a dog sleeps.", "x"):
+        source = [token.id for token in task.model_input(text).source]
+        ids = torch.tensor([[task.tokenizer.numbering.theirs[number] for number in source]])
+        written = model.generate(
+            ids, attention_mask=torch.ones_like(ids), max_new_tokens=10, do_sample=False, num_beams=1,
+            bad_words_ids=[[0], [2]], use_cache=True,
+        )[0, 1 + len(task.tokenizer.leads) :].tolist()  # fmt: skip
+        expected = written[: written.index(1)] if 1 in written else written
+        settings = DecodeSettings(method="greedy", max_new_tokens=10 - len(task.tokenizer.leads))
+        found = task.generate_one(task.model_input(text), settings)[0].ids
+        assert [task.tokenizer.numbering.theirs[number] for number in found] == expected
+        (translations,) = task.predict([text], DecodeSettings(method="greedy", max_new_tokens=10))
+        assert translations.answer is not None

@@ -5,7 +5,7 @@ and code in the folder is never run.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,10 +34,7 @@ def find_folder(path: Path | str) -> Path:
     """The folder with config.json: the given one, or the only snapshot of a folder in the Hub's cache."""
     folder = Path(path)
     if not folder.is_dir():
-        reason = _("is a file, not a folder") if folder.exists() else _("is not a folder that exists")
-        raise BundleError(
-            _("{path} {reason}. Give a folder with a config.json and safetensors.", path=folder, reason=reason)
-        )
+        raise BundleError(_("{path} does not exist. Give a folder with a config.json and safetensors.", path=folder))
     if (folder / CONFIG).is_file() or (folder / "modules.json").is_file():
         return folder
     snapshots = folder / "snapshots"
@@ -57,13 +54,13 @@ def find_folder(path: Path | str) -> Path:
 class Config:
     """The object in config.json; a value that is missing or of another type is an error that names it."""
 
-    def __init__(self, path: Path, table: Mapping[str, Any]) -> None:
-        self.path, self.table = path, table
+    def __init__(self, path: Path, table: Mapping[str, Any], tensors: Container[str] = ()) -> None:
+        self.path, self.table, self.tensors = path, table, tensors  # the names of the tensors beside it
 
     @classmethod
     def read(cls, folder: Path) -> "Config":
         """Read config.json; a model whose code is in its folder is refused."""
-        config = cls(folder / CONFIG, read_json_object(folder / CONFIG, BundleError))
+        config = cls(folder / CONFIG, read_json_object(folder / CONFIG, BundleError), ())
         if config.table.get("auto_map"):
             raise BundleError(
                 _(

@@ -5,6 +5,7 @@ token types are added to the positions. Everything is checked before a bundle ex
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,18 @@ from manyheads.interop.checkpoint_files import Checkpoint, Config, find_folder
 from manyheads.interop.decoder_families import DECODERS
 from manyheads.interop.encoder_families import ENCODERS
 from manyheads.interop.import_plan import Family, Head, Plan
+from manyheads.interop.llama2c_import import open_llama2c
+from manyheads.interop.sentencepiece_import import read_llama2c_tokenizer
+from manyheads.interop.seq2seq_families import SEQ2SEQ
 from manyheads.interop.tokenizer_import import read_tokenizer
 from manyheads.messages import _
 from manyheads.model import ModelSettings, Transformer
 from manyheads.model.size import machine_memory
 from manyheads.settings import build, did_you_mean, to_table
 from manyheads.tasks import TASKS
+from manyheads.text.tokens.imported_tokenizer import ImportedTokenizer, SpecialIds
 
-FAMILIES: dict[str, Family] = {**ENCODERS, **DECODERS}
+FAMILIES: dict[str, Family] = {**ENCODERS, **DECODERS, **SEQ2SEQ}
 _MODULES = "sentence_transformers.models."
 _POOLINGS = {"pooling_mode_cls_token": "first", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
 _POOLING_NAMES = {"cls": "first", "mean": "mean", "max": "max"}
@@ -40,26 +45,46 @@ class SentenceFolder:
 
 
 def import_huggingface(path: Path | str) -> Bundle:
-    """Read a folder of Hugging Face or sentence-transformers; the model computes the same as there."""
+    """Read a folder of Hugging Face or sentence-transformers, or a file of llama2.c; the model computes the same."""
+    if Path(path).is_file():
+        config, checkpoint = open_llama2c(Path(path))
+        _refuse_too_large(checkpoint)
+        content = read_llama2c_tokenizer(Path(path).with_name("tokenizer.bin"), config.integer("vocab_size"))
+        special = SpecialIds(pad=None, mask=0, bos=1, eos=2)
+        tokenizer = ImportedTokenizer.make(content, special, config.integer("vocab_size"), name="tokenizer.bin")
+        return _make_bundle(config, checkpoint, FAMILIES["llama"], Head("language"), tokenizer)
     folder = find_folder(path)
     sentence = _sentence_folder(folder)
     folder = sentence.transformer if sentence else folder
     config = Config.read(folder)
     family, head = _family_of(config, wants_vectors=sentence is not None)
     checkpoint = Checkpoint.open(folder)
+    config.tensors = checkpoint.shapes
     _refuse_too_large(checkpoint)
     n_ids = config.integer("vocab_size")
     lowercase = sentence is not None and sentence.lowercase
     tokenizer = read_tokenizer(folder, config, family.roles(config), n_ids, lowercase=lowercase)
+    return _make_bundle(config, checkpoint, family, head, tokenizer, sentence.settings if sentence else None)
+
+
+def _make_bundle(
+    config: Config,
+    checkpoint: Checkpoint,
+    family: Family,
+    head: Head,
+    tokenizer: ImportedTokenizer,
+    task_table: Mapping[str, Any] | None = None,
+) -> Bundle:
+    """The bundle of a model whose files are open; `task_table` are the task's settings if the head does not know."""
     try:
         settings = ModelSettings(vocab_size=tokenizer.vocab_size, **{**family.settings(config), **head.model})
         task_class = TASKS[head.kind]
-        own = sentence.settings if sentence else head.settings(config)
+        own = head.settings(config) if task_table is None else task_table
         task_settings: Any = build(task_class.settings_type, {"kind": head.kind, **own}, "task.")
     except RecipeError as error:
         raise BundleError(_("{path}: {reason}", path=config.path, reason=" ".join(str(error).split()))) from None
     has_prefix = any(name.startswith(family.prefix) for name in checkpoint.shapes)
-    plan = Plan(settings, tokenizer.numbering, family.prefix if has_prefix else "")
+    plan = Plan(settings, tokenizer.numbering, family.prefix if has_prefix else "", checkpoint.shapes)
     family.plan(config, plan)
     task = task_class.restore(Transformer(settings), tokenizer, task_settings, head.metadata(config))
     if task.module is not task.model:
@@ -67,7 +92,9 @@ def import_huggingface(path: Path | str) -> Bundle:
     head.plan(config, plan)
     plan.load(task.module, checkpoint, family.is_ignored)
     task.module.eval()
-    recipe = {"task": to_table(task_settings), "model": to_table(settings), "data": {"builtin": "en"}}
+    # The lens observes heads on the built-in English texts; pairs of texts have to be given.
+    data: dict[str, Any] = {"train": [str(checkpoint.folder)]} if settings.has_cross_attention else {"builtin": "en"}
+    recipe = {"task": to_table(task_settings), "model": to_table(settings), "data": data}
     return Bundle(task=task, decode=DecodeSettings(), recipe=recipe)
 
 

@@ -4,7 +4,7 @@ A plan is complete before a number is read, so that every missing, extra or miss
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,10 +34,12 @@ class Source:
 
 
 class Plan:
-    """The sources of our weights by name; `prefix` is that of their base model in this checkpoint."""
+    """The sources of our weights by name; `prefix` is that of their base model, `available` all names they have."""
 
-    def __init__(self, settings: ModelSettings, numbering: Numbering, prefix: str) -> None:
-        self.settings, self.numbering, self.prefix = settings, numbering, prefix
+    def __init__(
+        self, settings: ModelSettings, numbering: Numbering, prefix: str, available: Container[str] = ()
+    ) -> None:
+        self.settings, self.numbering, self.prefix, self.available = settings, numbering, prefix, available
         self.sources: dict[str, Source] = {}
 
     def put(self, ours: str, *theirs: str, shapes: Sequence[Shape] = (), make: Make | None = None) -> None:
@@ -47,6 +49,10 @@ class Plan:
     def put_head(self, ours: str, *theirs: str, shapes: Sequence[Shape] = (), make: Make | None = None) -> None:
         """Make a weight of tensors by their full names, as those of a head."""
         self.sources[ours] = Source(theirs, tuple(shapes), make)
+
+    def first(self, *theirs: str) -> str:
+        """The first of these names that the checkpoint has: a shared matrix is stored under one of them."""
+        return next((name for name in theirs if self.prefix + name in self.available), theirs[0])
 
     def pair(self, ours: str, theirs: str, *, bias: bool = True, make: Make | None = None) -> None:
         """A linear layer or a norm: its weight and its bias."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,12 @@ import tokenizers
 from manyheads.bounded_files import BoundsError, read_bounded, read_json_object
 from manyheads.errors import BundleError
 from manyheads.interop.checkpoint_files import Config, read_json
+from manyheads.interop.sentencepiece_import import Pieces
 from manyheads.messages import _
-from manyheads.text.tokens.imported_tokenizer import ImportedTokenizer, SpecialIds, one_line_errors
+from manyheads.text.tokens.imported_tokenizer import ImportedTokenizer, Numbering, SpecialIds, one_line_errors
 
 _CONFIG, _MAP = "tokenizer_config.json", "special_tokens_map.json"
+_SOURCE, _SENTENCEPIECE = "source.spm", ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
 _MAX_UNUSED = 1024  # rows of an embedding that its vocabulary does not use: sizes are rounded up
 _MAX_VOCAB_BYTES = 100_000_000
 
@@ -31,6 +33,8 @@ class Roles:
     bos: tuple[str | int, ...] = ("cls_token", "bos_token", "bos_token_id")
     eos: tuple[str | int, ...] = ("sep_token", "eos_token", "eos_token_id")
     is_closed: bool = False  # the encoder reads EOS after a text
+    opens: tuple[str | int, ...] = ()  # the token before a source
+    leads: tuple[str | int, ...] = ()  # the token with which every output begins
 
 
 def read_tokenizer(
@@ -42,6 +46,7 @@ def read_tokenizer(
         **(read_json(folder / _CONFIG) if (folder / _CONFIG).is_file() else {}),
     }
     path, content = _tokenizer_json(folder, settings)
+    target = _marian(folder, "target.spm") if path.name == _SOURCE else None
     if lowercase:
         content = {**content, "normalizer": _with_lowercase(content.get("normalizer"))}
     with one_line_errors(str(path)):
@@ -58,9 +63,21 @@ def read_tokenizer(
             )
         )
     found = {
-        role: _find(getattr(roles, role), settings, config, known, n_ids) for role in ("pad", "mask", "bos", "eos")
+        role: _find(getattr(roles, role), settings, config, known, n_ids)
+        for role in ("pad", "mask", "bos", "eos", "opens", "leads")
     }
-    return ImportedTokenizer.make(content, SpecialIds(**found), n_ids, is_closed=roles.is_closed, name=str(path))
+    opens, leads = found.pop("opens"), found.pop("leads")
+    ours = Numbering(SpecialIds(**found), n_ids).ours
+    return ImportedTokenizer.make(
+        content,
+        SpecialIds(**found),
+        n_ids,
+        is_closed=roles.is_closed,
+        opens=() if opens is None else (ours[opens],),
+        leads=() if leads is None else (ours[leads],),
+        target=target,
+        name=str(path),
+    )
 
 
 def _find(
@@ -91,12 +108,35 @@ def _tokenizer_json(folder: Path, settings: Mapping[str, Any]) -> tuple[Path, di
         return folder / "vocab.txt", _word_piece(folder / "vocab.txt", settings)
     if (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file():
         return folder / "vocab.json", _byte_level(folder)
+    if (folder / _SOURCE).is_file():
+        return folder / _SOURCE, _marian(folder, _SOURCE)
+    for name in _SENTENCEPIECE:
+        if (folder / name).is_file():
+            pieces = Pieces.read(folder / name)
+            n_extra = settings.get("extra_ids") if isinstance(settings.get("extra_ids"), int) else 0
+            extra = {f"<extra_id_{number}>": len(pieces.pieces) + n_extra - 1 - number for number in range(n_extra)}
+            return folder / name, pieces.tokenizer(extra)
     raise BundleError(
         _(
-            "{folder} has no tokenizer: one of tokenizer.json, vocab.txt, or vocab.json with merges.txt is needed.",
+            "{folder} has no tokenizer: tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece "
+            "model is needed.",
             folder=folder,
         )
     )
+
+
+def _marian(folder: Path, name: str) -> dict[str, Any]:
+    """Marian's tokenizer of one side: a SentencePiece model, and the ids of both sides in vocab.json."""
+    ids = read_json_object(folder / "vocab.json", BundleError)
+    if not all(isinstance(number, int) for number in ids.values()) or {*ids.values()} != {*range(len(ids))}:
+        raise BundleError(_("{path} does not number its tokens.", path=folder / "vocab.json"))
+    special = {text: number for text, number in ids.items() if text in ("<pad>", "</s>", "<unk>") or _is_code(text)}
+    return replace(Pieces.read(folder / name), ids=ids).tokenizer(special)
+
+
+def _is_code(text: str) -> bool:
+    """Whether a token names the language to translate to, such as >>deu<<."""
+    return text.startswith(">>") and text.endswith("<<")
 
 
 def _word_piece(path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def _encode(task: Task, example: Example, sides_tokens: Sequence[list[Token]]) -
         ((BOS,), () if closes is None or settings.has_decoder else (closes,)),
     )
     if is_pair:
-        special_tokens = ((opens, (EOS,)), ((BOS,), ()))
+        special_tokens = ((opens, (EOS,)), ((BOS, *task.tokenizer.leads), ()))
     if len(example.texts) < len(special_tokens):
         return None
     sides = []

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from manyheads.data import pad
 from manyheads.decode import DecodeSettings
-from manyheads.errors import RecipeError
+from manyheads.errors import LensError, RecipeError
 from manyheads.messages import Message, _
 from manyheads.metrics import Card, Tally
 from manyheads.model import evaluating
 from manyheads.settings import Range, raise_faults, type_faults
 from manyheads.tasks.document_task import DocumentDoctor, DocumentTask
 from manyheads.tasks.lens_examples import LensExamples, TextExamples
-from manyheads.tasks.lens_output import LensOutput
+from manyheads.tasks.lens_output import Alternatives, LensOutput, LensProbe
 from manyheads.tasks.model_inputs import ModelInput, Pool, batches_by_length, encoder_input, windows
 from manyheads.tasks.task import AnswerForm, Progress, TaskSettings, TrainingData, ValidationResult
 from manyheads.tasks.task_doctor import TaskDoctor
@@ -66,6 +66,22 @@ class TextEmbedding:
     def line(self) -> str:
         """The numbers as a JSON list."""
         return json.dumps(self.answer)
+
+
+class _NoProbe:
+    """The probe of an answer without a probability."""
+
+    def log_probabilities(self, n_rows: int) -> Float[Tensor, " N"]:
+        """Zeros."""
+        return torch.zeros(n_rows)
+
+    def alternatives(self, position: int, instead: int | str) -> Alternatives:
+        """Refused."""
+        raise LensError(_("A vector has no alternatives. Fine-tune the model for a task that has answers."))
+
+    def logits(self, position: int, n_rows: int) -> Float[Tensor, "N V"]:
+        """Refused."""
+        raise LensError(_("A vector has no alternatives. Fine-tune the model for a task that has answers."))
 
 
 @dataclass(frozen=True)
@@ -140,6 +156,10 @@ class Embed(DocumentTask):
         shown = ", ".join(f"{number:.3f}" for number in vector[:_N_SHOWN])
         note = Message("This model answers with a vector of {n_numbers:,} numbers.", n_numbers=len(vector))
         return LensOutput("embed", f"[{shown}, …]", notes=(note,))
+
+    def lens_probe(self, model_input: ModelInput) -> LensProbe:
+        """Nothing to measure: a vector has no probability."""
+        return _NoProbe()
 
     def training_task(self, data: TrainingData) -> Any:
         """Refused."""

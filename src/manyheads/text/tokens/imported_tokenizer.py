@@ -86,9 +86,11 @@ class ImportedTokenizer(Tokenizer):
         self._content: dict[str, Any] = content["tokenizer"]
         special = SpecialIds(**content["special"])
         self.numbering = Numbering(special, int(content["n_ids"]))
-        self.opens = tuple(map(int, content["opens"]))
+        self.opens, self.leads = (tuple(map(int, content[name])) for name in ("opens", "leads"))
         self.closes = EOS if content["is_closed"] else None
         self._inner = _make_inner(self._content)
+        self._target: dict[str, Any] | None = content.get("target")
+        self._writer = self._inner if self._target is None else _make_inner(self._target)
         known = self._inner.get_vocab(with_added_tokens=True).values()
         if known and max(known) >= len(self.numbering.ours):
             raise ValueError(f"id {max(known)} is beyond {len(self.numbering.ours)}")
@@ -104,18 +106,26 @@ class ImportedTokenizer(Tokenizer):
         n_ids: int,
         *,
         opens: Sequence[int] = (),
+        leads: Sequence[int] = (),
         is_closed: bool = False,
+        target: Mapping[str, Any] | None = None,
         name: str = "tokenizer.json",
     ) -> "ImportedTokenizer":
-        """Make the tokenizer of a model with `n_ids` ids from the object in tokenizer.json."""
+        """Make the tokenizer of a model with `n_ids` ids from the object in tokenizer.json.
+
+        `target` is another one for the texts that the model writes, with the same ids.
+        """
         whole = {
             "format": FORMAT,
             "special": {each: getattr(special, each) for each in ("pad", "mask", "bos", "eos")},
             "n_ids": n_ids,
             "opens": list(opens),
+            "leads": list(leads),
             "is_closed": is_closed,
             "tokenizer": {**content, "truncation": None, "padding": None},
         }
+        if target is not None:
+            whole["target"] = dict(target)
         return cls.from_json(json.dumps(whole, ensure_ascii=False).encode(), name)
 
     @classmethod
@@ -123,6 +133,14 @@ class ImportedTokenizer(Tokenizer):
         """Load a tokenizer from the bytes of `to_bytes`; error messages refer to it as `name`."""
         with one_line_errors(name):
             return cls(blob)
+
+    @cached_property
+    def target(self) -> Tokenizer:
+        """The tokenizer of the texts that the model writes."""
+        if self._target is None:
+            return self
+        whole = {**json.loads(self._blob), "tokenizer": self._target, "target": None}
+        return type(self)(json.dumps(whole, ensure_ascii=False).encode())
 
     def __reduce__(self) -> tuple[type["ImportedTokenizer"], tuple[bytes]]:
         return type(self), (self._blob,)
@@ -185,7 +203,7 @@ class ImportedTokenizer(Tokenizer):
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; special tokens are removed, and invalid UTF-8 becomes U+FFFD."""
         theirs = self.numbering.theirs
-        return str(self._inner.decode([theirs[int(number)] for number in ids if int(number) > EOS]))
+        return str(self._writer.decode([theirs[int(number)] for number in ids if int(number) > EOS]))
 
     def decode_batch(self, rows: Iterable[Iterable[int]]) -> list[str]:
         """Return the text of each row of token ids."""
@@ -243,7 +261,12 @@ class ImportedTokenizer(Tokenizer):
 
     @cached_property
     def _names(self) -> list[str]:
-        by_id = {number: token for token, number in self._inner.get_vocab(with_added_tokens=True).items()}
+        by_id = {
+            number: token
+            for inner in (self._inner, self._writer)  # a token of one side only begins with NUL on the other
+            for token, number in inner.get_vocab(with_added_tokens=True).items()
+            if not token.startswith("\0")
+        }
         added = self._inner.get_added_tokens_decoder()
         name_of = {"word-piece": self._word_piece_name, "byte-level": _byte_level_name}.get(self._kind, str)
         return [

@@ -70,7 +70,13 @@ class Tokenizer:
     """
 
     opens: tuple[int, ...] = ()  # the ids before a source; some imported models read them
+    leads: tuple[int, ...] = ()  # the ids between BOS and a target; some imported models begin every output with them
     closes: int | None = None  # the id after a text that an encoder reads: EOS for models like BERT
+
+    @property
+    def target(self) -> "Tokenizer":
+        """The tokenizer of the texts that a model writes; some imported models have another one for them."""
+        return self
 
     @property
     def n_framing(self) -> int:

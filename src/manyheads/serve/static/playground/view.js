@@ -267,8 +267,10 @@ const EXAMPLES = {
     fr: ["Deux chats [MASK] dans le jardin.", "Le professeur a acheté un [MASK] rouge."],
   },
   vector: {
-    en: ["How do I close my account?", "Two cats are sleeping in the garden."],
-    zh: ["怎样注销我的账户？", "两只猫正在花园里睡觉。"],
+    en: ["Two cats are sleeping in the garden.", "How do I reset my password?"],
+    zh: ["两只猫在花园里睡觉。", "怎样重置密码？"],
+    de: ["Zwei Katzen schlafen im Garten.", "Wie setze ich mein Passwort zurück?"],
+    fr: ["Deux chats dorment dans le jardin.", "Comment réinitialiser mon mot de passe ?"],
   },
 };
 
