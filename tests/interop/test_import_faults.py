@@ -199,7 +199,7 @@ def test_hostile_tokenizers_are_one_line(content: str, folder: Path) -> None:
 
 
 def test_a_damaged_tokenizer_of_a_bundle_is_one_line() -> None:
-    with pytest.raises(BundleError, match="^tokenizer.model is damaged"):
+    with pytest.raises(BundleError, match=r"^tokenizer\.model is damaged"):
         Tokenizer.from_bytes(b'{"format": 1}')
 
 

@@ -171,7 +171,8 @@ class Checkpoint:
 
     @cached_property
     def _handles(self) -> dict[Path, Any]:
-        return {path: safe_open(path, framework="pt").__enter__() for path in {*self.files.values()}}
+        handles: dict[Path, Any] = {path: safe_open(path, framework="pt") for path in {*self.files.values()}}
+        return {path: handle.__enter__() for path, handle in handles.items()}
 
     @property
     def n_numbers(self) -> int:
@@ -236,10 +237,9 @@ def _weight_files(folder: Path) -> list[Path]:
         if found and patterns is _PICKLES:
             raise BundleError(
                 _(
-                    "{path} is a pickle, which could run any code. Convert it where you trust it: "
-                    "transformers.AutoModel.from_pretrained(FOLDER).save_pretrained(OUT) writes {name}.",
+                    "{path} is a pickle, which could run any code. Convert it where you trust it, with the class in "
+                    "config.json: transformers.CLASS.from_pretrained(FOLDER).save_pretrained(OUT).",
                     path=found[0],
-                    name=_WEIGHTS,
                 )
             )
         if found:

@@ -47,12 +47,7 @@ class SentenceFolder:
 def import_huggingface(path: Path | str) -> Bundle:
     """Read a folder of Hugging Face or sentence-transformers, or a file of llama2.c; the model computes the same."""
     if Path(path).is_file():
-        config, checkpoint = open_llama2c(Path(path))
-        _refuse_too_large(checkpoint)
-        content = read_llama2c_tokenizer(Path(path).with_name("tokenizer.bin"), config.integer("vocab_size"))
-        special = SpecialIds(pad=None, mask=0, bos=1, eos=2)
-        tokenizer = ImportedTokenizer.make(content, special, config.integer("vocab_size"), name="tokenizer.bin")
-        return _make_bundle(config, checkpoint, FAMILIES["llama"], Head("language"), tokenizer)
+        return _import_llama2c(Path(path))
     folder = find_folder(path)
     sentence = _sentence_folder(folder)
     folder = sentence.transformer if sentence else folder
@@ -65,6 +60,15 @@ def import_huggingface(path: Path | str) -> Bundle:
     lowercase = sentence is not None and sentence.lowercase
     tokenizer = read_tokenizer(folder, config, family.roles(config), n_ids, lowercase=lowercase)
     return _make_bundle(config, checkpoint, family, head, tokenizer, sentence.settings if sentence else None)
+
+
+def _import_llama2c(path: Path) -> Bundle:
+    config, checkpoint = open_llama2c(path)
+    _refuse_too_large(checkpoint)
+    n_ids, name = config.integer("vocab_size"), "tokenizer.bin"
+    content = read_llama2c_tokenizer(path.with_name(name), n_ids)
+    tokenizer = ImportedTokenizer.make(content, SpecialIds(pad=None, mask=0, bos=1, eos=2), n_ids, name=name)
+    return _make_bundle(config, checkpoint, FAMILIES["llama"], Head("language"), tokenizer)
 
 
 def _make_bundle(

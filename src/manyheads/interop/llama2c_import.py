@@ -64,7 +64,7 @@ def open_llama2c(path: Path) -> tuple[Config, Llama2cFile]:
         ("mlp.down_proj", (width, inner)),
         ("mlp.up_proj", (inner, width)),
     ]
-    order = [("model.embed_tokens.weight", (abs(vocab_size), width))]
+    order: list[tuple[str, tuple[int, ...]]] = [("model.embed_tokens.weight", (abs(vocab_size), width))]
     order += [(f"model.layers.{layer}.{name}.weight", shape) for name, shape in blocks for layer in range(n_layers)]
     order += [("model.norm.weight", (width,)), ("angles", (2, length, head_width // 2))]
     order += [] if is_tied else [("lm_head.weight", (abs(vocab_size), width))]

@@ -113,9 +113,9 @@ def _tokenizer_json(folder: Path, settings: Mapping[str, Any]) -> tuple[Path, di
     for name in _SENTENCEPIECE:
         if (folder / name).is_file():
             pieces = Pieces.read(folder / name)
-            n_extra = settings.get("extra_ids") if isinstance(settings.get("extra_ids"), int) else 0
-            extra = {f"<extra_id_{number}>": len(pieces.pieces) + n_extra - 1 - number for number in range(n_extra)}
-            return folder / name, pieces.tokenizer(extra)
+            n_extra = extra if isinstance(extra := settings.get("extra_ids"), int) else 0
+            last = len(pieces.pieces) + n_extra - 1
+            return folder / name, pieces.tokenizer({f"<extra_id_{i}>": last - i for i in range(n_extra)})
     raise BundleError(
         _(
             "{folder} has no tokenizer: tokenizer.json, vocab.txt, vocab.json with merges.txt, or a SentencePiece "

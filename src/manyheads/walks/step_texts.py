@@ -71,6 +71,7 @@ WHY_DIVIDE = Message(
 LEARNED_SCALE = Message("Each head learns the scale of its cosine.")
 NO_SCALE = Message("This score has no scale.")
 
+DISTANCE = Message("This head adds a number to each score that it has learned for the distance.")
 ALIBI = Message("ALiBi first subtracts distance × slope, with a slope for each head.")
 NOTHING_HIDDEN = Message("Nothing is masked: every query sees every key. (In a batch, padding is masked.)")
 HINT_CAUSAL = Message("To see a causal mask, add --layer decoder.0.self")

@@ -88,13 +88,13 @@ class ImportedTokenizer(Tokenizer):
         self.numbering = Numbering(special, int(content["n_ids"]))
         self.opens, self.leads = (tuple(map(int, content[name])) for name in ("opens", "leads"))
         self.closes = EOS if content["is_closed"] else None
-        self._inner = _make_inner(self._content)
+        self._reader: Any = _make_inner(self._content)
         self._target: dict[str, Any] | None = content.get("target")
-        self._writer = self._inner if self._target is None else _make_inner(self._target)
-        known = self._inner.get_vocab(with_added_tokens=True).values()
+        self._writer = self._reader if self._target is None else _make_inner(self._target)
+        known = self._reader.get_vocab(with_added_tokens=True).values()
         if known and max(known) >= len(self.numbering.ours):
             raise ValueError(f"id {max(known)} is beyond {len(self.numbering.ours)}")
-        unknown = self._inner.token_to_id(str(self._content["model"].get("unk_token") or ""))
+        unknown = self._reader.token_to_id(str(self._content["model"].get("unk_token") or ""))
         # A text that spells out the padding token must not hide its own end.
         self._unknown = EOS if unknown is None else self.numbering.ours[unknown]
 
@@ -156,17 +156,17 @@ class ImportedTokenizer(Tokenizer):
         return len(self.numbering)
 
     @property
-    def placeholders(self) -> Placeholders:  # type: ignore[override]
+    def placeholders(self) -> Placeholders:
         """None."""
         return Placeholders(())
 
     @property
-    def placeholder_ids(self) -> tuple[int, ...]:  # type: ignore[override]
+    def placeholder_ids(self) -> tuple[int, ...]:
         """None."""
         return ()
 
     @property
-    def scores(self) -> list[float | None]:  # type: ignore[override]
+    def scores(self) -> list[float | None]:
         """SentencePiece's scores: it has none."""
         return [None] * self.vocab_size
 
@@ -175,7 +175,7 @@ class ImportedTokenizer(Tokenizer):
         """The bytes that each id stands for; none for a special token."""
         names = self._names
         special = {*range(EOS + 1), *(number for number, name in enumerate(names) if not name)}
-        special |= {self.numbering.ours[number] for number in self._inner.get_added_tokens_decoder()}
+        special |= {self.numbering.ours[number] for number in self._reader.get_added_tokens_decoder()}
         own = [b"" if i in special else name.replace(METASPACE, " ").encode() for i, name in enumerate(names)]
         byte_ids = [number for number in range(len(names)) if self.byte_of(number) is not None]
         for number in byte_ids:
@@ -184,7 +184,7 @@ class ImportedTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each text, without those before and after it."""
-        return self._encode_with(self._inner, texts)
+        return self._encode_with(self._reader, texts)
 
     def encode_words(self, words: Sequence[str]) -> list[list[int]]:
         """Return the token ids of each word as it is within a text, after a space."""
@@ -220,7 +220,7 @@ class ImportedTokenizer(Tokenizer):
 
     def tokenize_batch(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text, each with its span in the text."""
-        return self._tokenize_with(self._inner, texts)
+        return self._tokenize_with(self._reader, texts)
 
     def iter_tokens(self, text: str) -> Iterator[Token]:
         """Yield the tokens of a text."""
@@ -263,11 +263,11 @@ class ImportedTokenizer(Tokenizer):
     def _names(self) -> list[str]:
         by_id = {
             number: token
-            for inner in (self._inner, self._writer)  # a token of one side only begins with NUL on the other
+            for inner in (self._reader, self._writer)  # a token of one side only begins with NUL on the other
             for token, number in inner.get_vocab(with_added_tokens=True).items()
             if not token.startswith("\0")
         }
-        added = self._inner.get_added_tokens_decoder()
+        added = self._reader.get_added_tokens_decoder()
         name_of = {"word-piece": self._word_piece_name, "byte-level": _byte_level_name}.get(self._kind, str)
         return [
             by_id.get(theirs, "") if theirs in added else name_of(by_id.get(theirs, ""))
