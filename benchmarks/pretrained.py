@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("sets", nargs="+", choices=sorted(LABELS))
     parser.add_argument("--rows", type=int, help="of each label; default: all")
     parser.add_argument("--draws", nargs="+", default=["first"])
-    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--only", choices=["ours", "peers"], help="default: both")
     options = parser.parse_args()
     data = Path(os.environ.get("MANYHEADS_DATA", "../shared/data"))
     with tempfile.TemporaryDirectory(prefix="pretrained-") as work:
@@ -130,8 +130,8 @@ def main() -> None:
                 write(rows, folder / "train.csv")
                 write(test, folder / "test.csv")
                 result: dict[str, object] = {"set": name, "draw": draw_name, "rows": len(rows)}
-                result |= ours(encoder, folder)
-                result |= {} if options.no_peers else peers(encoder, rows, test)
+                result |= {} if options.only == "peers" else ours(encoder, folder)
+                result |= {} if options.only == "ours" else peers(encoder, rows, test)
                 print(json.dumps(result), flush=True)
 
 

@@ -150,7 +150,7 @@ def test_many_reviews_fine_tune_the_encoder(manyheads: Run, tmp_path: Path) -> N
     recipe = read_recipe(tmp_path / "recipe.toml")
     assert recipe.train.steps >= 100
     assert recipe.freeze == ("source_embedding",)
-    assert (recipe.train.layer_decay, recipe.train.learning_rate) == (0.85, 1e-4)
+    assert (recipe.train.layer_decay, recipe.train.learning_rate) == (0.85, 2e-4)
     trained = manyheads("train", "recipe.toml", "train.steps=2", "-o", "run", "--plain")
     assert (trained.returncode, trained.stderr) == (0, "")
     assert "of the way from the frozen encoder to the fine-tuned one" in trained.stdout

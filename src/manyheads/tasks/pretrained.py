@@ -22,6 +22,7 @@ WHOLE, UPPER, NOTHING = "", "upper half", "frozen"
 FINE_TUNING_BUDGET = 20 * 60.0  # seconds, at most
 _LENGTHS = (32, 64, 128, 256)
 _N_TEXTS = 32  # of a batch
+_LEARNING_RATE = 2e-4
 _N_MEASURED = 2000  # texts whose tokens are counted
 
 
@@ -85,16 +86,14 @@ def origin_choices(origin: Pretrained, preset: str) -> Iterable[Choice]:
     yield Choice("freeze", origin.frozen_parts(preset), reasons[preset])
 
 
-def fine_tuning_choices(
-    lengths: Sequence[int], max_length: int, validation_reason: str, *, learning_rate: float = 1e-4
-) -> Iterable[Choice]:
+def fine_tuning_choices(lengths: Sequence[int], max_length: int, validation_reason: str) -> Iterable[Choice]:
     """Batches and learning rates for a pretrained encoder; `init` fills in the numbers of steps."""
     typical = min(max_length, lengths[int(0.7 * (len(lengths) - 1))])
     yield Choice("train.steps", 1)
     yield Choice(
         "train.batch_tokens", max(256, _N_TEXTS * typical), f"padded tokens: about {_N_TEXTS} texts in a batch"
     )
-    for choice in schedule_choices(learning_rate=learning_rate, validation_reason=validation_reason, ema_decay=0.99):
+    for choice in schedule_choices(learning_rate=_LEARNING_RATE, validation_reason=validation_reason, ema_decay=0.99):
         reason = "peak value; low, so that the encoder keeps what it knows"
         yield Choice(choice.name, choice.value, reason) if choice.name == "train.learning_rate" else choice
     yield Choice("train.layer_decay", 0.85, "each layer learns more slowly than the one above it")

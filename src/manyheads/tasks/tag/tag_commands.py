@@ -190,7 +190,7 @@ class TagInit(TaskInit):
             Choice("task.head_dropout", 0.1, "dropout before the output layer"),
             Choice("model.max_length", length, "tokens; longer sentences are left out of training"),
             Choice("model.attention_dropout", 0.0, "without it, attention is computed faster"),
-            *fine_tuning_choices(lengths, length, reason, learning_rate=2e-4),
+            *fine_tuning_choices(lengths, length, reason),
         ]
         return Proposal(
             tuple(choices),
