@@ -63,6 +63,7 @@ from manyheads.text.tokens.tokenizer import BOS, Tokenizer
 from manyheads.text.tokens.words import is_blank
 
 _MAX_SCOPE_ROWS = 200_000  # training texts whose n-grams are remembered; of more texts, every second or third …
+_MANY_FITTED = 2000  # rows; one fold chooses the penalty
 _MAX_REFITTED = 6000  # rows; with more, the validation rows are too few to miss
 _N_NEGATIVES = 100  # texts that are made up from, and stories, to score what is out of scope
 _NEGATIVES = "negatives:shuffled letters, random letters, random words, built-in stories"
@@ -250,7 +251,10 @@ class Classify(LabelingTask):
         """Fit the output layer by logistic regression, with the penalty that folds choose."""
         sample = list(islice(rows, 0, None, fitted_one_in(self.n_rows, len(self.labels))))
         vectors, targets = self._fitted_on(sample)
-        probe, _logits = fit_probe(vectors, targets, assign_folds(targets), multi_label=self.settings.multi_label)
+        folds = assign_folds(targets)
+        if len(sample) > _MANY_FITTED:
+            folds[folds > 0] = -1  # one fold tells enough
+        probe, _logits = fit_probe(vectors, targets, folds, multi_label=self.settings.multi_label)
         self._load_probe(probe)
 
     def refit_head(self, train: Sequence[Row], valid: Sequence[Row]) -> "Classify":
