@@ -19,7 +19,7 @@ from tasks.small import save_encoder
 
 ROWS = [
     (f"{start} {noun} was {judgement} {end}".strip(), label)
-    for label, judgements in (("good", ("lovely", "great", "nice")), ("bad", ("awful", "dull", "poor")))
+    for label, judgements in (("good", ("lovely", "great")), ("bad", ("awful", "dull")))
     for judgement in judgements
     for noun in ("film", "hotel", "book", "meal")
     for start in ("the", "our")
@@ -54,7 +54,8 @@ average_snapshots = 1
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("manyheads.tasks.classify.logistic_probe.PENALTIES", (10.0,))  # others would take seconds
     save_encoder(tmp_path / "encoder", ROWS)
     lines = "".join(f"{text}\t{label}\n" for text, label in ROWS)
     (tmp_path / "rows.tsv").write_text(f"text\tlabel\n{lines}", "utf-8")
