@@ -17,44 +17,14 @@ from manyheads.text.tokens.tokenizer import Tokenizer
 
 from interop import foreign
 
-N_IDS, WIDTH, INNER, LENGTH = 96, 8, 12, 20
-CONFIG = {
-    "architectures": ["BertModel"],
-    "model_type": "bert",
-    "vocab_size": N_IDS,
-    "hidden_size": WIDTH,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": INNER,
-    "max_position_embeddings": LENGTH,
-}
-
-
-def tensors() -> dict[str, torch.Tensor]:
-    shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings": (N_IDS, WIDTH),
-        "embeddings.position_embeddings": (LENGTH, WIDTH),
-        "embeddings.token_type_embeddings": (2, WIDTH),
-    }
-    own = {f"{name}.weight": torch.randn(shape) for name, shape in shapes.items()}
-    block = "encoder.layer.0"
-    linear = {"attention.self.query": (WIDTH, WIDTH), "attention.self.key": (WIDTH, WIDTH)}
-    linear |= {"attention.self.value": (WIDTH, WIDTH), "attention.output.dense": (WIDTH, WIDTH)}
-    linear |= {"intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER)}
-    for name, shape in linear.items():
-        own |= {f"{block}.{name}.weight": torch.randn(shape), f"{block}.{name}.bias": torch.randn(shape[0])}
-    for name in ("embeddings.LayerNorm", f"{block}.attention.output.LayerNorm", f"{block}.output.LayerNorm"):
-        own |= {f"{name}.weight": torch.ones(WIDTH), f"{name}.bias": torch.zeros(WIDTH)}
-    return own
+N_IDS, WIDTH = foreign.N_IDS, foreign.WIDTH
+CONFIG = foreign.BERT_CONFIG
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "model"
-    path.mkdir()
-    (path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
-    save_file(tensors(), path / "model.safetensors", metadata={"format": "pt"})
-    foreign.write_tokenizer(path, foreign.word_piece(N_IDS), foreign.BERT_NAMES)
+    foreign.write_bert(path)
     return path
 
 
