@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 LETTERS = string.ascii_lowercase
@@ -176,3 +177,46 @@ def padded(seed: int, n_ids: int, forbidden: tuple[int, ...], side: str) -> tupl
     places = torch.arange(7)[None]
     sizes = torch.tensor(lengths)[:, None]
     return ids, places < sizes if side == "right" else places >= 7 - sizes
+
+
+N_IDS, WIDTH, INNER, LENGTH = 96, 8, 12, 20
+BERT_CONFIG = {
+    "architectures": ["BertModel"],
+    "model_type": "bert",
+    "vocab_size": N_IDS,
+    "hidden_size": WIDTH,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": INNER,
+    "max_position_embeddings": LENGTH,
+}
+
+
+def bert_tensors() -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    shapes: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings": (N_IDS, WIDTH),
+        "embeddings.position_embeddings": (LENGTH, WIDTH),
+        "embeddings.token_type_embeddings": (2, WIDTH),
+    }
+    own = {f"{name}.weight": torch.randn(shape, generator=generator) for name, shape in shapes.items()}
+    block = "encoder.layer.0"
+    linear = {"attention.self.query": (WIDTH, WIDTH), "attention.self.key": (WIDTH, WIDTH)}
+    linear |= {"attention.self.value": (WIDTH, WIDTH), "attention.output.dense": (WIDTH, WIDTH)}
+    linear |= {"intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER)}
+    for name, shape in linear.items():
+        own |= {
+            f"{block}.{name}.weight": torch.randn(shape, generator=generator),
+            f"{block}.{name}.bias": torch.randn(shape[0], generator=generator),
+        }
+    for name in ("embeddings.LayerNorm", f"{block}.attention.output.LayerNorm", f"{block}.output.LayerNorm"):
+        own |= {f"{name}.weight": torch.ones(WIDTH), f"{name}.bias": torch.zeros(WIDTH)}
+    return own
+
+
+def write_bert(folder: Path) -> None:
+    """A random BERT without a head and its tokenizer, written without transformers."""
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(BERT_CONFIG), encoding="utf-8")
+    save_file(bert_tensors(), folder / "model.safetensors", metadata={"format": "pt"})
+    write_tokenizer(folder, word_piece(N_IDS), BERT_NAMES)

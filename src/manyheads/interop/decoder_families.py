@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -209,9 +210,13 @@ def _gpt2_roles(config: Config) -> Roles:
 _IGNORED = (r"\.attn\.(masked_)?bias$", r"rotary_emb\.inv_freq$", r"^lm_head\.weight$")
 
 
+def _llama_roles(config: Config) -> Roles:
+    return replace(_gpt2_roles(config), has_pieces=True)
+
+
 def _llama(name: str) -> Family:
     heads = {f"{name}ForCausalLM": Head("language"), f"{name}Model": Head("language")}
-    return Family(heads, "model.", _llama_settings, _llama_plan, _gpt2_roles, _IGNORED)
+    return Family(heads, "model.", _llama_settings, _llama_plan, _llama_roles, _IGNORED)
 
 
 DECODERS = {

@@ -4,8 +4,9 @@ The file is read without its own library, which has no call for the normalizatio
 """
 
 import base64
+import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from manyheads.text.tokens.tokenizer import METASPACE
 _MAX_BYTES = 200_000_000
 _NORMAL, _UNKNOWN, _CONTROL, _USER, _BYTE = 1, 2, 3, 4, 6
 _BPE = 2
+_BYTE_NAME = re.compile(r"<0x[0-9A-F]{2}>")
 _NEVER = -1e6  # the score of what is never matched in a text
 
 
@@ -93,7 +95,7 @@ class Pieces:
             "normalizer": {"type": "Sequence", "normalizers": steps} if steps else None,
             "pre_tokenizer": space,
             "decoder": self._decoder(has_bytes=has_bytes),
-            "model": self._model(names, scores, unknown, has_bytes=has_bytes),
+            "model": self._model(names, scores, unknown, {*special, *(added or {})}, has_bytes=has_bytes),
         }
 
     def _decoder(self, *, has_bytes: bool) -> dict[str, Any]:
@@ -104,7 +106,13 @@ class Pieces:
         return {"type": "Sequence", "decoders": steps}
 
     def _model(
-        self, names: Mapping[str, int], scores: Mapping[str, float], unknown: str, *, has_bytes: bool
+        self,
+        names: Mapping[str, int],
+        scores: Mapping[str, float],
+        unknown: str,
+        special: Container[str],
+        *,
+        has_bytes: bool,
     ) -> dict[str, Any]:
         texts = sorted(names, key=lambda text: names[text])
         if self.is_bpe:
@@ -117,14 +125,12 @@ class Pieces:
                 "vocab": dict(names),
                 "merges": [list(pair) for pair in merges_of(texts, known)],
             }
-        # What only another side writes has no score here: under its own name a text would match it.
-        vocab = [[text, scores[text]] if text in scores else [_hidden(text, unknown), _NEVER] for text in texts]
+        # What only the other side has is hidden behind NUL: under its own name a text would match it.
+        vocab = [
+            [text if text in scores or text in special or _BYTE_NAME.fullmatch(text) else f"\0{text}", score]
+            for text, score in ((text, scores.get(text, _NEVER)) for text in texts)
+        ]
         return {"type": "Unigram", "unk_id": names[unknown], "vocab": vocab, "byte_fallback": has_bytes}
-
-
-def _hidden(text: str, unknown: str) -> str:
-    """A name that no text has, unless the token is special or a byte, which no text matches anyway."""
-    return text if text == unknown or text.startswith("<") else f"\0{text}"
 
 
 def _fields(content: bytes) -> Iterator[tuple[int, Any]]:

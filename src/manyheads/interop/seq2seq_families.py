@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from manyheads.errors import BundleError
 from manyheads.interop.checkpoint_files import Config
 from manyheads.interop.encoder_families import ACTIVATIONS
 from manyheads.interop.import_plan import Family, Head, Plan
 from manyheads.interop.tokenizer_import import Roles
+from manyheads.messages import _
 
 _STACKS = (("encoder", "source"), ("decoder", "target"))
 _BLOCK = {
@@ -129,8 +132,24 @@ def _roles(config: Config) -> Roles:
 
 
 def _bart_roles(config: Config) -> Roles:
-    own = _roles(config)
-    return Roles(own.pad, own.mask, own.bos, own.eos, opens=("bos_token", "bos_token_id"), leads=own.leads)
+    return replace(_roles(config), opens=("bos_token", "bos_token_id"))
+
+
+def _t5_roles(config: Config) -> Roles:
+    return replace(_roles(config), has_pieces=True)
+
+
+def _language_roles(config: Config) -> Roles:
+    """Of models of many languages: the one to write comes first in every output."""
+    if not isinstance(config.table.get("forced_bos_token_id"), int):
+        raise BundleError(
+            _(
+                "{path}: this model writes several languages. Set forced_bos_token_id to the id of the token of the "
+                "language to write.",
+                path=config.path,
+            )
+        )
+    return _roles(config)
 
 
 def _t5_settings(config: Config) -> dict[str, Any]:
@@ -165,7 +184,7 @@ def _t5_settings(config: Config) -> dict[str, Any]:
 def _t5_plan(config: Config, plan: Plan) -> None:
     settings = plan.settings
     plan.tokens("source_embedding.token_embedding.weight", plan.first("shared.weight", "encoder.embed_tokens.weight"))
-    for stack, _side in _STACKS:
+    for stack in ("encoder", "decoder"):
         n_layers = settings.n_encoder_layers if stack == "encoder" else settings.n_decoder_layers
         for layer in range(n_layers):
             _t5_block(plan, f"{stack}.{layer}", f"{stack}.block.{layer}.layer", has_cross=stack == "decoder")
@@ -234,9 +253,9 @@ _T5 = Head("seq2seq", settings=_any_text)
 SEQ2SEQ = {
     "marian": _bart("MarianMTModel", _POST, _marian_positions, head=_translation),
     "bart": _bart("BartForConditionalGeneration", {**_POST, "embedding_norm": True}, roles=_bart_roles),
-    "mbart": _bart("MBartForConditionalGeneration", {**_PRE, "embedding_norm": True}),
+    "mbart": _bart("MBartForConditionalGeneration", {**_PRE, "embedding_norm": True}, roles=_language_roles),
     "pegasus": _bart("PegasusForConditionalGeneration", _PRE, _marian_positions),
-    "m2m_100": _bart("M2M100ForConditionalGeneration", _PRE, _m2m_positions, head=_translation),
-    "t5": Family({"T5ForConditionalGeneration": _T5}, "", _t5_settings, _t5_plan, _roles, _IGNORED),
-    "mt5": Family({"MT5ForConditionalGeneration": _T5}, "", _t5_settings, _t5_plan, _roles, _IGNORED),
+    "m2m_100": _bart("M2M100ForConditionalGeneration", _PRE, _m2m_positions, head=_translation, roles=_language_roles),
+    "t5": Family({"T5ForConditionalGeneration": _T5}, "", _t5_settings, _t5_plan, _t5_roles, _IGNORED),
+    "mt5": Family({"MT5ForConditionalGeneration": _T5}, "", _t5_settings, _t5_plan, _t5_roles, _IGNORED),
 }

@@ -16,7 +16,7 @@ from manyheads.messages import _
 from manyheads.text.tokens.imported_tokenizer import ImportedTokenizer, Numbering, SpecialIds, one_line_errors
 
 _CONFIG, _MAP = "tokenizer_config.json", "special_tokens_map.json"
-_SOURCE, _SENTENCEPIECE = "source.spm", ("spiece.model", "tokenizer.model", "sentencepiece.bpe.model")
+_SOURCE, _SENTENCEPIECE = "source.spm", ("spiece.model", "tokenizer.model")
 _MAX_UNUSED = 1024  # rows of an embedding that its vocabulary does not use: sizes are rounded up
 _MAX_VOCAB_BYTES = 100_000_000
 
@@ -35,6 +35,7 @@ class Roles:
     is_closed: bool = False  # the encoder reads EOS after a text
     opens: tuple[str | int, ...] = ()  # the token before a source
     leads: tuple[str | int, ...] = ()  # the token with which every output begins
+    has_pieces: bool = False  # the ids of a SentencePiece model are those of the model; others shift them
 
 
 def read_tokenizer(
@@ -45,7 +46,7 @@ def read_tokenizer(
         **(read_json(folder / _MAP) if (folder / _MAP).is_file() else {}),
         **(read_json(folder / _CONFIG) if (folder / _CONFIG).is_file() else {}),
     }
-    path, content = _tokenizer_json(folder, settings)
+    path, content = _tokenizer_json(folder, settings, has_pieces=roles.has_pieces)
     target = _marian(folder, "target.spm") if path.name == _SOURCE else None
     if lowercase:
         content = {**content, "normalizer": _with_lowercase(content.get("normalizer"))}
@@ -67,6 +68,8 @@ def read_tokenizer(
         for role in ("pad", "mask", "bos", "eos", "opens", "leads")
     }
     opens, leads = found.pop("opens"), found.pop("leads")
+    if opens is None and roles.leads:
+        opens = known.get(_before_source(content))
     ours = Numbering(SpecialIds(**found), n_ids).ours
     return ImportedTokenizer.make(
         content,
@@ -78,6 +81,15 @@ def read_tokenizer(
         target=target,
         name=str(path),
     )
+
+
+def _before_source(content: Mapping[str, Any]) -> str:
+    """The token that a template puts before a text, such as its language; "" if there is none."""
+    processor = content.get("post_processor")
+    parts = processor.get("single", ()) if isinstance(processor, dict) else ()
+    first = parts[0] if isinstance(parts, list) and parts and isinstance(parts[0], dict) else {}
+    token = first.get("SpecialToken")
+    return str(token.get("id", "")) if isinstance(token, dict) else ""
 
 
 def _find(
@@ -97,7 +109,7 @@ def _find(
     return None
 
 
-def _tokenizer_json(folder: Path, settings: Mapping[str, Any]) -> tuple[Path, dict[str, Any]]:
+def _tokenizer_json(folder: Path, settings: Mapping[str, Any], *, has_pieces: bool) -> tuple[Path, dict[str, Any]]:
     path = folder / "tokenizer.json"
     if path.is_file():
         content = read_json(path)
@@ -111,7 +123,7 @@ def _tokenizer_json(folder: Path, settings: Mapping[str, Any]) -> tuple[Path, di
     if (folder / _SOURCE).is_file():
         return folder / _SOURCE, _marian(folder, _SOURCE)
     for name in _SENTENCEPIECE:
-        if (folder / name).is_file():
+        if has_pieces and (folder / name).is_file():
             pieces = Pieces.read(folder / name)
             n_extra = extra if isinstance(extra := settings.get("extra_ids"), int) else 0
             last = len(pieces.pieces) + n_extra - 1

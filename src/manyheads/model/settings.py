@@ -61,7 +61,7 @@ class ModelSettings:
     # Add a learned bias to the scores of self-attention, one for each range of distances (Raffel 2020): the number of
     # ranges, 0 for none, and the distance from which on all share one.
     distance_buckets: Annotated[int, Range(0, 1024)] = 0
-    max_distance: Annotated[int, Range(2, 100_000)] = 128
+    max_distance: Annotated[int, Range(2, 100_000)] = 128  # of distance_buckets; longer distances share the last range
     # The original numbers of the heads that pruned attentions still have, as {"encoder.0.self": (0, 2)}.
     kept_heads: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 

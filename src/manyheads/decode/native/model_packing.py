@@ -22,7 +22,7 @@ from manyheads.model.score_forms import DotForm
 
 Floats = NDArray[np.float32]
 
-_ACTIVATIONS = {"relu": 0, "gelu": 1, "swiglu": 2}
+_ACTIVATIONS = {"relu": 0, "gelu": 1, "swiglu": 2, "silu": 3}
 _NORMS = {"layer": 0, "rms": 1, "batch": 2, "batch-with-padding": 2}
 _POSITIONS = {"sinusoidal": 0, "learned": 0, "rotary": 1, "alibi": 2, "none": 3}
 _NOTHING: Floats = np.zeros(0, dtype=np.float32)

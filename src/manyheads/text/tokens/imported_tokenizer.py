@@ -214,6 +214,10 @@ class ImportedTokenizer(Tokenizer):
         byte = _BYTE.fullmatch(self._names[token_id])
         return int(byte[1], 16) if byte else None
 
+    def ends_inside_character(self, ids: Sequence[int]) -> bool:
+        """Return whether these ids end with an incomplete UTF-8 character; a token may have several of its bytes."""
+        return self.decode(ids[-4:]).endswith(_REPLACEMENT)
+
     def id_to_token(self, token_id: int) -> str:
         """Return a token as our vocabularies have it: ▁ where a word begins, <0xE2> for a byte."""
         return self._names[token_id]

@@ -252,6 +252,16 @@ class Tokenizer:
         """Return the byte that a byte token encodes, or None for any other token."""
         return int(self.id_to_token(token_id)[1:-1], 16) if self._processor.is_byte(token_id) else None
 
+    def ends_inside_character(self, ids: Sequence[int]) -> bool:
+        """Return whether these ids end with an incomplete UTF-8 character."""
+        for n_bytes, token_id in enumerate(reversed(ids[-3:]), start=1):
+            byte = self.byte_of(token_id)
+            if byte is None or byte < 0x80:
+                return False
+            if byte >= 0xC0:  # a lead byte gives the number of bytes of its character
+                return n_bytes < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+        return False
+
     def id_to_token(self, token_id: int) -> str:
         """Return a token as it is in the vocabulary: ▁ for a space, <0xE2> for a byte."""
         return str(self._processor.id_to_piece(token_id))
