@@ -46,7 +46,7 @@ def test_predictions_are_lists_of_numbers_and_blank_texts_have_none() -> None:
     task = make()
     found = task.predict([TEXTS[0], "  "], DecodeSettings())
     assert found[0].answer == pytest.approx(task.embed(TEXTS[:1])[0].tolist(), abs=1e-5)
-    assert (found[1].answer, found[1].line()) == ([], "[]")
+    assert (found[1].answer, found[1].line()) == ((), "[]")
 
 
 def test_a_long_text_is_read_in_windows() -> None:
