@@ -23,6 +23,8 @@ def test_public_names() -> None:
         "attention_weights",
         "draw_head",
         "draw_overview",
+        "embed",
+        "from_huggingface",
         "gated",
         "load",
         "trace",

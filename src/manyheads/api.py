@@ -26,6 +26,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
 from manyheads import bundle as bundles
@@ -223,8 +225,20 @@ def load(
     return _inspectable(bundles.load(path, device, engine, use_shortlist=use_shortlist))
 
 
+def from_huggingface(path: Path | str) -> InspectableBundle:
+    """Read a local folder of Hugging Face or sentence-transformers; `save` writes it as a bundle."""
+    from manyheads.interop import import_huggingface  # needed here only
+
+    return _inspectable(import_huggingface(path))
+
+
 def _inspectable(bundle: Bundle) -> InspectableBundle:
     return InspectableBundle(**{each.name: getattr(bundle, each.name) for each in fields(Bundle)})
+
+
+def embed(bundle: Bundle | Path | str, texts: Iterable[str]) -> NDArray[np.float32]:
+    """Return the vector of each text as a row; `bundle` is loaded, or the path of one."""
+    return (bundle if isinstance(bundle, Bundle) else bundles.load(bundle)).embed(texts)
 
 
 def trace(bundle: Bundle, text: str, answer: str | None = None) -> Trace:

@@ -21,6 +21,7 @@ from typing import Any, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from manyheads.bounded_files import read_json_object
 from manyheads.decode import DecodeSettings, EngineSelector, Shortlist
@@ -55,6 +56,7 @@ from manyheads.tasks import (
 from manyheads.tasks.seq2seq.settings import options_per_text
 from manyheads.text.tokens.seen_words import MAX_WORDS, SeenWords
 from manyheads.text.tokens.tokenizer import Tokenizer
+from manyheads.text.tokens.words import is_blank
 
 FORMAT = 3  # of bundle.json; other formats are refused
 _CONFIG = "bundle.json"
@@ -113,6 +115,18 @@ class Bundle:
         if isinstance(texts, str):
             raise TypeError(_('predict takes a list of texts: predict(["…"]).'))
         return [prediction.answer for prediction in self.predictions(texts, **changes)]
+
+    def embed(self, texts: Iterable[str]) -> NDArray[np.float32]:
+        """Return the vector of each text as a row; that of a blank text has zeros.
+
+        This is for bundles of the task embed, and for classifiers: theirs is the vector before the output layer.
+        """
+        if isinstance(texts, str):
+            raise TypeError(_('embed takes a list of texts: embed(["…"]).'))
+        texts = list(texts)
+        vectors = self.task.embed(texts).numpy()
+        vectors[[number for number, text in enumerate(texts) if is_blank(text)]] = 0.0
+        return vectors
 
     def candidates(self, texts: Iterable[str], **changes: Any) -> list[Sequence[Any]]:
         """Return the `n_best` hypotheses for each text, best first, with their log-probabilities."""

@@ -5,9 +5,13 @@ from pathlib import Path
 import pytest
 
 from manyheads import corpora
+from manyheads.bundle import Bundle
+from manyheads.decode import DecodeSettings
 from manyheads.run import read_recipe
+from manyheads.tasks import Language, LanguageSettings
 
 from cli.conftest import Run
+from tasks.small import make_task, save_encoder
 
 
 def write_sides(folder: Path, name: str, n_pairs: int) -> None:
@@ -109,3 +113,89 @@ def test_unsuitable_options_are_refused(manyheads: Run, tmp_path: Path, words: l
     done = manyheads("init", *words)
     assert done.returncode != 0
     assert message in done.stderr
+
+
+def write_reviews(folder: Path, n_rows: int) -> list[tuple[str, str]]:
+    words = ("a fine film", "a dull film", "not a bad film")
+    rows = [(f"{words[n % 3]} of {n} minutes", "good" if n % 3 != 1 else "bad") for n in range(n_rows)]
+    text = "".join(f"{text},{label}\n" for text, label in rows)
+    (folder / "reviews.csv").write_text(f"text,label\n{text}", "utf-8")
+    return rows
+
+
+def test_few_reviews_become_a_classifier_on_a_frozen_encoder(manyheads: Run, tmp_path: Path) -> None:
+    save_encoder(tmp_path / "encoder", write_reviews(tmp_path, 60))
+    done = manyheads("init", "reviews.csv", "--from", "encoder")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 layers of width 32" in done.stdout
+    recipe = read_recipe(tmp_path / "recipe.toml")
+    assert recipe.init_from == str(tmp_path / "encoder")
+    assert (recipe.train.steps, recipe.freeze) == (0, ("source_embedding", "encoder"))
+    assert recipe.task.probe and recipe.task.pooling == "mean"  # type: ignore[attr-defined]
+    assert recipe.model.max_length == 32
+    text = (tmp_path / "recipe.toml").read_text("utf-8")
+    assert 'init_from = "encoder"' in text and "[]" not in text
+    trained = manyheads("train", "recipe.toml", "-o", "run", "--plain")
+    assert (trained.returncode, trained.stderr) == (0, "")
+    assert "fitted by logistic regression" in trained.stdout
+    assert "frozen features + logistic regression: accuracy" in trained.stdout
+    again = manyheads("init", "reviews.csv", "--from", "run", "-o", "again.toml")  # a run's own bundle
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_many_reviews_fine_tune_the_encoder(manyheads: Run, tmp_path: Path) -> None:
+    save_encoder(tmp_path / "encoder", write_reviews(tmp_path, 1200))
+    done = manyheads("init", "reviews.csv", "--from", "encoder")
+    assert (done.returncode, done.stderr) == (0, "")
+    recipe = read_recipe(tmp_path / "recipe.toml")
+    assert recipe.train.steps >= 100
+    assert recipe.freeze == ("source_embedding",)
+    assert (recipe.train.layer_decay, recipe.train.learning_rate) == (0.85, 2e-4)
+    trained = manyheads("train", "recipe.toml", "train.steps=2", "-o", "run", "--plain")
+    assert (trained.returncode, trained.stderr) == (0, "")
+    assert "of the way from the frozen encoder to the fine-tuned one" in trained.stdout
+
+
+def test_long_texts_are_read_in_windows_and_counted(manyheads: Run, tmp_path: Path) -> None:
+    rows = write_reviews(tmp_path, 60)
+    with (tmp_path / "reviews.csv").open("a", encoding="utf-8") as file:
+        file.write("".join(f"{'a fine film ' * 90}{number},good\n" for number in range(3)))
+    save_encoder(tmp_path / "encoder", rows)
+    done = manyheads("init", "reviews.csv", "--from", "encoder")
+    assert "of the texts have more than 128 tokens; they are read in windows, none is cut." in done.stdout
+    assert "none is cut." in (tmp_path / "recipe.toml").read_text("utf-8")
+
+
+def test_origins_that_cannot_be_used_are_refused(manyheads: Run, tmp_path: Path) -> None:
+    rows = write_reviews(tmp_path, 60)
+    (tmp_path / "empty").mkdir()
+    writer = make_task(Language, LanguageSettings(), [(text,) for text, _ in rows], shape="decoder", n_decoder_layers=1)
+    Bundle(writer, DecodeSettings(), {}).save(tmp_path / "writer")
+    save_encoder(tmp_path / "encoder", rows)
+    (tmp_path / "single.csv").write_text("text,label\nfine film,a\ndull film,b\nbad film,c\n", "utf-8")
+    for arguments, message in (
+        (("reviews.csv", "--from", "writer"), "writer has no encoder: it is a bundle of the task language"),
+        (("reviews.csv", "--from", "empty"), "empty"),
+        (("reviews.csv", "--from", "nowhere"), "nowhere"),
+        (("reviews.csv", "--from", "encoder", "--task", "language"), "--from is not for the task language"),
+        (("single.csv", "--from", "encoder"), "column label has 3 different values in 3 rows"),
+    ):
+        done = manyheads("init", *arguments)
+        assert done.returncode == 1
+        assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1, done.stderr
+        assert message in done.stderr
+        assert not (tmp_path / "recipe.toml").exists()
+
+
+def test_a_tagger_starts_from_an_encoder(manyheads: Run, tmp_path: Path) -> None:
+    rows = list(corpora.rows("tag", "en", "train", 60, 1))
+    blocks = ("\n".join(f"{w} {t}" for w, t in zip(row[0].split(), row[1].split(), strict=True)) for row in rows)
+    (tmp_path / "train.conll").write_text("\n\n".join(blocks) + "\n", "utf-8")
+    save_encoder(tmp_path / "encoder", rows)
+    done = manyheads("init", "train.conll", "--from", "encoder")
+    assert (done.returncode, done.stderr) == (0, "")
+    recipe = read_recipe(tmp_path / "recipe.toml")
+    assert (recipe.task.kind, recipe.freeze) == ("tag", ("source_embedding",))
+    trained = manyheads("train", "recipe.toml", "train.steps=2", "-o", "run", "--plain")
+    assert (trained.returncode, trained.stderr) == (0, "")
+    assert "weights from" in trained.stdout

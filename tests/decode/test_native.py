@@ -51,6 +51,7 @@ def make_sources(n: int = 23, seed: int = 1) -> list[list[int]]:
 VARIANTS = {
     "paper": {},
     "pre-norm": {"norm_placement": "pre"},
+    "Marian": {"activation": "silu", "positions": "learned", "attention_bias": True, "output_bias": True},
     "rotary": {"positions": "rotary", "norm_placement": "pre"},
     "alibi": {"positions": "alibi"},
     "learned": {"positions": "learned"},

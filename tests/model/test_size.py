@@ -21,6 +21,10 @@ VARIANTS = [
     *product_of(tie_source_target=(False, True), tie_output=(False, True), **ONE_LAYER),
     *product_of(n_heads=(4,), n_key_heads=(1, 2), head_width=(3,), value_width=(5,), scores=("bilinear", "additive")),
     small(n_heads=4, n_key_heads=2, kept_heads={"encoder.0.self": (), "encoder.1.self": (1,), "decoder.0.cross": (0,)}),
+    *product_of(feed_forward_bias=(False, True), embedding_norm=(False, True), **ONE_LAYER),
+    *product_of(query_key_norm=(True,), n_key_heads=(1,), output_bias=(False, True), **ONE_LAYER),
+    *product_of(distance_buckets=(8,), output_transform=(False, True), activation=("gelu",), **ONE_LAYER),
+    small(n_heads=4, distance_buckets=8, query_key_norm=True, kept_heads={"encoder.0.self": (1, 3)}),
     small(n_encoder_layers=1, n_decoder_layers=3, attention_bias=True, kept_heads={"decoder.1.self": ()}),
 ]
 

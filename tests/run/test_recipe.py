@@ -89,7 +89,7 @@ def test_data_folder(tmp_path: Path) -> None:
 
 def test_all_faults_are_reported_together(tmp_path: Path) -> None:
     path = write(
-        tmp_path / "r.toml", '[data]\nbuiltin = "xx"\n[train]\nsteps = 0\nclip_norm = -1\n[decode]\nbaem = 3\n'
+        tmp_path / "r.toml", '[data]\nbuiltin = "xx"\n[train]\nsteps = -1\nclip_norm = -1\n[decode]\nbaem = 3\n'
     )
     with pytest.raises(RecipeError) as caught:
         read_recipe(path)

@@ -32,7 +32,13 @@ def opened(kind: str, language: str) -> LensModel:
 
 def test_the_description_says_what_an_answer_is() -> None:
     forms = {kind: opened(kind, "en").describe()["answer_form"] for kind in TASKS if kind != "seq2seq"}
-    assert forms == {"classify": "labels", "tag": "spans", "language": "continuation", "masked": "masks"}
+    assert forms == {
+        "classify": "labels",
+        "tag": "spans",
+        "language": "continuation",
+        "masked": "masks",
+        "embed": "vector",
+    }
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

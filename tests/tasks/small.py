@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 
+from manyheads.bundle import Bundle
 from manyheads.data import Encoded, Texts
+from manyheads.decode import DecodeSettings
 from manyheads.model import ModelSettings, Transformer
-from manyheads.tasks import TrainingData
+from manyheads.tasks import Embed, EmbedSettings, TrainingData
 from manyheads.tasks.task import Task
 from manyheads.text.reading.readers import Row
 from manyheads.text.tokens.tokenizer import Tokenizer, TokenizerSettings
@@ -42,3 +44,12 @@ def make_training_data(
     encode = partial(task.encode_rows, tokenizer=task.tokenizer, settings=task.settings)
     Encoded.write(folder / "ids", texts, encode, task.max_row_length(task.model.settings, task.settings))
     return TrainingData(encoded=Encoded.open(folder / "ids", texts), batch_tokens=batch_tokens, **changes)
+
+
+def save_encoder(folder: Path, rows: Sequence[Row], **changes: Any) -> Path:
+    """Write a bundle of an encoder with random weights, as an import would: learned positions, post-norm."""
+    settings = EmbedSettings(pooling="mean", normalize=True)
+    sizes = {"positions": "learned", "norm_placement": "post", "n_encoder_layers": 2, "max_length": 128}
+    task: Any = make_task(Embed, settings, rows, **(sizes | changes))
+    Bundle(task, DecodeSettings(), {"data": {"builtin": "en"}, "task": {"kind": "embed"}}).save(folder)
+    return folder

@@ -317,3 +317,45 @@ def test_a_text_is_scored_by_a_fit_to_the_other_half(baseline: bool, monkeypatch
             task.score_calibrated(labels, ANY)
         assert (found[0][half::2] == found[1][half::2]).all()
         assert (found[0][1 - half :: 2] != found[1][1 - half :: 2]).any()
+
+
+FITTED = ClassifySettings(pooling="mean", unit_vectors=True, probe=True, baseline=True)
+
+
+def test_logits_are_the_output_layer_of_the_vectors() -> None:
+    task = make_task(Classify, FITTED, ROWS)
+    texts = [row[0] for row in ROWS[:5]] + ["film " * 100]
+    vectors = task.vectors(texts)
+    assert vectors[:5].norm(dim=-1).tolist() == pytest.approx([32**0.5] * 5, abs=1e-4)
+    torch.testing.assert_close(task.module.output(vectors), task.transformer_logits(texts), atol=1e-4, rtol=0)
+    assert task.embed(texts).norm(dim=-1).tolist() == pytest.approx([1.0] * 6, abs=1e-5)
+
+
+def test_fitting_the_head_separates_labels_without_a_step() -> None:
+    task = make_task(Classify, FITTED, ROWS)
+    before = {name: value.clone() for name, value in task.model.state_dict().items()}
+    task.fit_head(ROWS)
+    right = [labels.answer == row[1] for labels, row in zip(task.predict([r[0] for r in ROWS], ANY), ROWS, strict=True)]
+    assert np.mean(right) > 0.95
+    assert all(value.equal(before[name]) for name, value in task.model.state_dict().items())
+
+
+def test_a_refitted_classifier_answers_its_own_rows_as_if_it_lacked_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With random labels a model that has learned all rows by heart must not look better than chance on them."""
+    monkeypatch.setattr("manyheads.tasks.classify.logistic_probe.PENALTIES", (1e6,))
+    monkeypatch.setattr("manyheads.tasks.classify.logistic_probe._SCALES", [1.0])
+    rng = np.random.default_rng(3)
+    rows = [(f"{row[0]} {number}", str(rng.choice(["yes", "no"]))) for number, row in enumerate(ROWS[:60])]
+    task = make_task(Classify, FITTED, rows)
+    refitted = task.refit_head(rows[:48], rows[48:]).calibrate(rows[48:])
+    assert refitted.is_refitted and not task.is_refitted
+    card = refitted.score_calibrated(rows, ANY)
+    shipped = replace(refitted, folds=None)
+    assert card.scores[0].value < 75 < shipped.score(rows, ANY).scores[0].value
+    assert refitted.tally(rows, ANY).score().value < 75
+
+
+def test_many_rows_are_not_refitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("manyheads.tasks.classify.classify_task._MAX_REFITTED", 10)
+    task = make_task(Classify, FITTED, ROWS)
+    assert task.refit_head(ROWS[:8], ROWS[8:]) is task

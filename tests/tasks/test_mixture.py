@@ -61,3 +61,15 @@ def test_parts_are_divided_by_their_own_temperatures() -> None:
     assert one.equal(0.75 * GOOD / 2.0) and other.equal(0.25 * NOISE / 5.0)
     assert mixture.logits(GOOD, NOISE).equal(one + other)
     assert mixture.metadata() == {"share": 0.25, "transformer": 2.0, "linear": 5.0}
+
+
+def test_a_cautious_mixture_has_no_linear_part_unless_it_helps_for_sure() -> None:
+    generator = torch.Generator().manual_seed(4)
+    targets = torch.eye(2)[torch.randint(0, 2, (400,), generator=generator)]
+    good = 4 * (targets - 0.5) + 2 * torch.randn(400, 2, generator=generator)
+    other = 4 * (targets - 0.5) + 2 * torch.randn(400, 2, generator=generator)
+    noise = torch.randn(400, 2, generator=generator)
+    assert Mixture.fit_cautiously(good, noise, targets).share == 0.0
+    assert 0.2 < Mixture.fit_cautiously(good, other, targets).share < 0.8
+    assert Mixture.fit_cautiously(good[:1], other[:1], targets[:1]).share == 0.0
+    assert Mixture.fit_cautiously(good[:0], other[:0], targets[:0]).share == 0.0

@@ -11,6 +11,7 @@ from manyheads.tasks import TASKS, GenerativeTask, LabelingTask, PairTask, TaskS
 from lens.answering import CASES, answering
 
 FORMS = {"seq2seq": "text", "classify": "labels", "tag": "spans", "language": "continuation", "masked": "masks"}
+FORMS["embed"] = "vector"
 
 
 @pytest.mark.parametrize("kind", TASKS)

@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -13,16 +14,20 @@ from manyheads.model import ModelSettings, Transformer
 from manyheads.settings import build, to_table, to_toml
 from manyheads.training import Checkpoints, Trainer, TrainSettings, learning_rate
 from manyheads.training.settings import uses_bfloat16
+from manyheads.training.trainer_state import rate_factors
 
 from training.copying import Copying, Sequences
 
 FAULTS: dict[str, dict[str, float]] = {
-    "train.steps = 0 must be at least 1 and at most 1,000,000,000.": {"steps": 0},
+    "train.steps = -1 must be at least 0 and at most 1,000,000,000.": {"steps": -1},
     "train.patience = 0 must be at least 1 and at most 1,000,000,000.": {"patience": 0},
     "train.learning_rate = 0.0 must be greater than 0 and finite.": {"learning_rate": 0.0},
     "train.learning_rate = inf must be greater than 0 and finite.": {"learning_rate": math.inf},
     "train.clip_norm = 0.0 must be greater than 0. Use inf for no clipping.": {"clip_norm": 0.0},
     "train.clip_norm = nan must be greater than 0. Use inf for no clipping.": {"clip_norm": math.nan},
+    "train.layer_decay = 0.0 must be greater than 0 and at most 1.": {"layer_decay": 0.0},
+    "train.layer_decay = 1.1 must be greater than 0 and at most 1.": {"layer_decay": 1.1},
+    "train.head_learning_rate = 0.0 must be greater than 0 and finite.": {"head_learning_rate": 0.0},
     "train.weight_decay = -1.0 must be at least 0 and finite.": {"weight_decay": -1.0},
     "train.ema_decay = 0.0 must be greater than 0 and less than 1. 0.999 is typical.": {"ema_decay": 0.0},
     "train.ema_decay = 1.0 must be greater than 0 and less than 1. 0.999 is typical.": {"ema_decay": 1.0},
@@ -43,9 +48,9 @@ def test_each_fault_is_reported(fault: str) -> None:
 
 def test_faults_are_reported_together() -> None:
     with pytest.raises(RecipeError) as caught:
-        TrainSettings(steps=0, clip_norm=-1.0)
+        TrainSettings(steps=-1, clip_norm=-1.0)
     assert caught.value.faults == (
-        "train.steps = 0 must be at least 1 and at most 1,000,000,000.",
+        "train.steps = -1 must be at least 0 and at most 1,000,000,000.",
         "train.clip_norm = -1.0 must be greater than 0. Use inf for no clipping.",
     )
 
@@ -56,7 +61,7 @@ def test_faults_are_reported_together() -> None:
 def test_unset_settings_are_absent_from_toml(changes: dict[str, object]) -> None:
     settings = TrainSettings(clip_norm=math.inf, **changes)  # type: ignore[arg-type]
     table = to_table(settings)
-    optional = {"learning_rate", "patience", "ema_decay", "validation_metric"}
+    optional = {"learning_rate", "head_learning_rate", "patience", "ema_decay", "validation_metric"}
     assert {name: value for name, value in table.items() if name in optional} == changes
     assert build(TrainSettings, tomllib.loads(to_toml(table)), "train.") == settings
 
@@ -133,3 +138,37 @@ def test_resumed_run_in_bfloat16_has_identical_weights(tmp_path: Path) -> None:
         assert {name: value.numpy().tobytes() for name, value in ours.items()} == {
             name: value.numpy().tobytes() for name, value in theirs.items()
         }
+
+
+class Headed(torch.nn.Module):
+    """A Transformer with something that a task adds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Transformer(replace(MODEL, shape="encoder", n_encoder_layers=3))
+        self.output = torch.nn.Linear(32, 2)
+
+
+def test_learning_rates_fall_with_depth() -> None:
+    module = Headed()
+    settings = TrainSettings(learning_rate=1e-3, layer_decay=0.5, head_learning_rate=1e-2)
+    found = {id(parameter): factor for parameter, factor in rate_factors(module, settings, 32)}
+    factors = {name: found[id(value)] for name, value in module.named_parameters()}
+    assert len(found) == len(list(module.parameters()))
+    assert factors["output.weight"] == pytest.approx(10)
+    by_layer = [{value for name, value in factors.items() if f"encoder.{layer}." in name} for layer in range(3)]
+    assert by_layer == [{0.25}, {0.5}, {1.0}]
+    assert factors["model.source_embedding.token_embedding.weight"] == 0.125
+
+
+def test_without_decay_all_learning_rates_are_equal() -> None:
+    assert {factor for _, factor in rate_factors(Headed(), TrainSettings(), 32)} == {1.0}
+
+
+def test_a_step_moves_each_group_by_its_own_rate() -> None:
+    model = Transformer(MODEL)
+    settings = TrainSettings(steps=1, warmup=1, learning_rate=1e-3, layer_decay=0.1)
+    trainer = Trainer(model, Copying(model), settings, width=32, seed=1)
+    assert {group["factor"] for group in trainer.optimizer.param_groups} == {1.0, 0.1}
+    list(trainer.run())
+    assert {round(group["lr"], 9) for group in trainer.optimizer.param_groups} == {1e-3, 1e-4}

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.output import open_output, padded, program_name, quoted
+from manyheads.errors import RecipeError
 from manyheads.language import using
 from manyheads.messages import _, _n
 from manyheads.text.reading.formats import table_suffixes
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from manyheads.init.cost_estimate import Machine
     from manyheads.init.fitted_recipe import Plan
     from manyheads.init.recognition import RecognizedData
+    from manyheads.tasks.pretrained import Pretrained
     from manyheads.tasks.proposal import Survey
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -58,7 +61,7 @@ class _TaskName(click.ParamType[str]):
 def _task_names() -> list[str]:
     from manyheads.tasks import TASKS
 
-    return [task.init.cli_name for task in TASKS.values()]
+    return [task.init.cli_name for task in TASKS.values() if task.init.is_offered]
 
 
 @click.command(
@@ -134,6 +137,12 @@ def _task_names() -> list[str]:
     type=_Budget(),
     help=_("How long training may take on this machine when idle: 45m, 3h. [default: by the data's size]"),
 )
+@click.option(
+    "--from",
+    "origin",
+    type=_FILES,
+    help=_("Start from a pretrained encoder: a bundle, or a folder of Hugging Face, which is imported."),
+)
 @click.option("--overwrite", is_flag=True, help=_("Replace an existing recipe."))
 def init(
     data: tuple[Path, ...],
@@ -150,6 +159,7 @@ def init(
     source_language: str,
     target_language: str,
     budget: float | None,
+    origin: Path | None,
     overwrite: bool,
 ) -> None:
     """Propose a recipe."""
@@ -157,6 +167,7 @@ def init(
     from manyheads.init.fitted_recipe import propose
     from manyheads.init.recognition import recognize
     from manyheads.init.survey import survey
+    from manyheads.tasks import TASKS
     from manyheads.tasks.task_init import Request
 
     _check_output(output, (*data, *valid, *test), overwrite=overwrite)
@@ -174,14 +185,17 @@ def init(
         direction=direction,
         scheme=scheme or "",
     )
+    pretrained = None if origin is None else _open_pretrained(origin, output, overwrite=overwrite)
     sets = recognize(data, valid, test, request)
     _show_task(sets)
+    if pretrained is not None:
+        TASKS[sets.task.kind].init.check_origin()
     surveyed = survey(
         sets.settings, sets.task, sets.clean, named_languages=sets.languages, requested_languages=direction
     )
     _show_data(sets, surveyed)
     machine = this_machine()
-    plan = propose(sets.settings, surveyed, budget, partial(measure_cost, start=time.process_time()))
+    plan = propose(sets.settings, surveyed, budget, partial(measure_cost, start=time.process_time()), pretrained)
     with open_output(output) as stream:
         stream.write(_recipe_text(plan, output.parent))
     _show_plan(plan, machine)
@@ -195,8 +209,6 @@ def init(
 
 def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> None:
     """Raise RecipeError if the recipe cannot be written."""
-    from manyheads.errors import RecipeError
-
     if output.is_dir():
         raise RecipeError(
             _(
@@ -221,6 +233,34 @@ def _check_output(output: Path, data: "Sequence[Path]", *, overwrite: bool) -> N
         raise RecipeError(_("{output} cannot be written: permission denied. Name another file with -o.", output=output))
     if output.resolve() in (file.resolve() for file in data):
         raise RecipeError(_("{output} is part of the data. Name another file with -o.", output=output))
+
+
+def _open_pretrained(origin: Path, output: Path, *, overwrite: bool) -> "Pretrained":
+    """Load the bundle to start from; a folder of Hugging Face is imported into a bundle beside the recipe first."""
+    from manyheads.bundle import load
+    from manyheads.interop import import_huggingface
+    from manyheads.storage import MANIFEST
+    from manyheads.tasks.pretrained import Pretrained
+
+    if (origin / "bundle" / MANIFEST).exists():
+        origin = origin / "bundle"
+    if (origin / MANIFEST).exists():
+        return Pretrained.of(load(origin).task, str(origin.resolve()))
+    imported = import_huggingface(origin)
+    pretrained = Pretrained.of(imported.task, str(origin))
+    bundle = output.parent / f"{output.stem}-encoder"
+    if bundle.exists() and not (overwrite and (bundle / MANIFEST).exists()):
+        raise RecipeError(
+            _(
+                "{bundle} exists, where {origin} would be imported to. Replace it with --overwrite, use it with --from "
+                "{bundle}, or name another recipe with -o.",
+                bundle=bundle,
+                origin=origin,
+            )
+        )
+    imported.save(bundle)
+    click.echo(_("Imported {origin} into {bundle}.", origin=origin, bundle=bundle))
+    return replace(pretrained, path=str(bundle.resolve()))
 
 
 def _show_task(sets: "RecognizedData") -> None:
@@ -348,18 +388,28 @@ def _show_plan(plan: "Plan", machine: "Machine") -> None:
     if estimate.baseline:
         name, score = estimate.baseline
         click.echo(_("Baseline: {name}: {score}", name=name, score=format_interval(score)))
-    vocabulary = _count_tokens(estimate.vocab_size, is_exact=estimate.is_exact)
-    click.echo(
-        _(
+    vocabulary, millions = (
+        _count_tokens(estimate.vocab_size, is_exact=estimate.is_exact),
+        _millions(estimate.n_parameters),
+    )
+    if not plan.recipe.train.steps:
+        text = _(
+            "Proposed: {size} ({millions}), {vocabulary}, frozen; logistic regression fits the output layer",
+            size=size,
+            millions=millions,
+            vocabulary=vocabulary,
+        )
+    else:
+        text = _(
             "Proposed: {size} ({millions}), {vocabulary}, dropout {dropout}, {steps:,} steps (≈ {epochs} epochs)",
             size=size,
-            millions=_millions(estimate.n_parameters),
+            millions=millions,
             vocabulary=vocabulary,
             dropout=proposal.get("model.dropout", 0.1),
             steps=proposal.get("train.steps", 0),
             epochs=round_epochs(plan.n_epochs),
         )
-    )
+    click.echo(text)
     click.echo(f"          {_cost(plan, machine)}")
     for note in (*_notes(plan), *_load_notes(plan)):
         click.echo(f"{_note()}{note}")
@@ -395,7 +445,7 @@ def _notes(plan: "Plan") -> list[str]:
     """What the data and the budget leave out, in the language in use; the same on every machine."""
     from manyheads.init.fitted_recipe import round_epochs
 
-    notes = []
+    notes = [str(note) for note in plan.proposal.notes]
     if plan.estimate.n_too_long:
         n = plan.estimate.n_too_long
         if plan.estimate.is_exact:

@@ -32,6 +32,7 @@ from manyheads.run import (
     Stage,
     StoppedEarly,
     Validated,
+    WeightsChosen,
 )
 from manyheads.training import Step, TrainSettings
 
@@ -100,6 +101,8 @@ def _show_event(event: Event, console: Console) -> None:
         _print_row(console, _("stopped"), text)
     elif isinstance(event, DecodingChosen):
         _print_row(console, _("decoding"), str(event.choice.describe()))
+    elif isinstance(event, WeightsChosen):
+        _print_row(console, _("weights"), str(event.describe()))
 
 
 def _print_row(console: Console, label: str, text: str, style: str | None = None) -> None:

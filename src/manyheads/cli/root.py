@@ -13,9 +13,11 @@ from manyheads import __version__, language
 from manyheads.cli.bench import bench
 from manyheads.cli.compress import quantize, shortlist
 from manyheads.cli.doctor import doctor
+from manyheads.cli.embed import embed
 from manyheads.cli.evaluate import evaluate
 from manyheads.cli.export import export
 from manyheads.cli.heads import heads
+from manyheads.cli.import_model import import_
 from manyheads.cli.init import init
 from manyheads.cli.lab import lab
 from manyheads.cli.lens import lens
@@ -36,6 +38,7 @@ _COMMANDS = (
     train,
     evaluate,
     predict,
+    embed,
     quantize,
     shortlist,
     lens,
@@ -43,6 +46,7 @@ _COMMANDS = (
     walk,
     lab,
     serve,
+    import_,
     export,
     bench,
 )

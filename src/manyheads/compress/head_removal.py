@@ -89,11 +89,11 @@ def _keep_weights(weights: dict[str, Tensor], prefix: str, attention: MultiHeadA
                 del weights[name]
             case ["output", "weight"]:
                 weights[name] = _head_rows(weights[name].mT, kept, attention.heads.n_heads).mT
-            case ["output", "bias"]:
+            case ["output", "bias"] | ["project", "query_norm" | "key_norm", _]:
                 pass
             case ["project", "key" | "value", _]:
                 weights[name] = _head_rows(weights[name], key_heads, attention.heads.n_key_heads)
-            case ["project", "query" | "query_key" | "shared", _] | ["scores", _]:
+            case ["project", "query" | "query_key" | "shared", _] | ["scores" | "positions", _]:
                 weights[name] = _head_rows(weights[name], kept, attention.heads.n_heads)
             case _:
                 raise LensError(_("Heads cannot be removed from {name}: its layout is unknown.", name=name))

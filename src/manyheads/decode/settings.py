@@ -19,6 +19,7 @@ class SpecialTokens:
     eos: int
     pad: int
     forbidden: tuple[int, ...]  # are never generated
+    leads: tuple[int, ...] = ()  # come after BOS in every output, and are not part of it
 
 
 @dataclass(frozen=True, kw_only=True)

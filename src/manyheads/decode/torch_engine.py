@@ -45,6 +45,7 @@ class TorchEngine:
         source: Int[Tensor, "B S"] = torch.tensor(rows, dtype=torch.long, device=self.model.device)
         source = source.reshape(len(rows), width)
         is_real: Bool[Tensor, "B S"] = source != pad
+        leads = self.special_tokens.leads
         return generate(
             self.model,
             source,
@@ -53,6 +54,7 @@ class TorchEngine:
             eos=self.special_tokens.eos,
             forbidden=self.special_tokens.forbidden,
             settings=settings,
+            prompt=torch.tensor([leads] * len(rows), device=self.model.device) if leads else None,
             streams=streams,
             copied=copied,
             phrases=phrases,

@@ -200,7 +200,7 @@ class _OneBatchTask:
             target_is_real=batch.target_input != PAD,
         )
         is_real = batch.target_output != PAD
-        return F.cross_entropy(F.linear(hidden[is_real], self.model.output.weight), batch.target_output[is_real])
+        return F.cross_entropy(self.model.output.logits(hidden[is_real]), batch.target_output[is_real])
 
     def describe(self, plan: int) -> str:
         """Return a description of the batch."""

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from manyheads.bundle import load
 from manyheads.cores import count_cores
 from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
@@ -37,6 +38,7 @@ from manyheads.model.flops import BatchShape
 from manyheads.model.size import parameters_by_part
 from manyheads.model.weights import count_parameters
 from manyheads.run.recipe import Recipe
+from manyheads.run.warm_start import freeze
 from manyheads.tasks import TASKS, LabelingTask, Task, TrainingData
 from manyheads.tasks.proposal import Survey
 from manyheads.tasks.task_init import validation_rows
@@ -51,6 +53,8 @@ _MAX_TRIAL_FACTOR = 4  # a busy machine may take so many times that long
 # The part of an update that threads share (Amdahl): at most _PARALLEL, and half of that if it takes _UNSHARED seconds,
 # most of which are Python, small tensors and threads that wait for one another.
 _PARALLEL, _UNSHARED = 0.85, 0.03
+_NO_STEPS: tuple[tuple[float, ...], tuple[float, ...], tuple[BatchShape, ...]] = ((0.0,), (0.0,), ())
+_FITTED_ROWS = 300  # to measure what is fitted before the first step
 _SCORED_ROW = 8 * N_RESAMPLES  # bytes: how often each row of a test set is drawn for the confidence interval
 # Bytes: engines, metrics and results of scoring a whole test set, of which the trial scores a few rows. Measured
 # 2026-11-18: 110 MB (classifier, 3,080 rows) and 200 MB (translator, 1,000 rows).
@@ -213,7 +217,10 @@ class _Trial:
         self.clock = time.process_time if self.is_cpu else time.perf_counter
         self.began = (time.perf_counter(), self.clock())
         task_class = recipe.task_class
-        self.tokenizer = Tokenizer.train(task_class.lines(survey.sample), recipe.tokenizer, recipe.seed)
+        if recipe.init_from:
+            self.tokenizer = load(recipe.init_from).task.tokenizer
+        else:
+            self.tokenizer = Tokenizer.train(task_class.lines(survey.sample), recipe.tokenizer, recipe.seed)
         self.recipe = replace(recipe, model=replace(recipe.model, vocab_size=self.tokenizer.vocab_size))
         Texts.write(folder / "text", survey.sample, n_fields=task_class.cleaning(recipe.task).n_fields)
         texts = Texts.open(folder / "text")
@@ -239,6 +246,10 @@ class _Trial:
         self.prepare_seconds += (self.clock() - started) * self.share  # a linear model is fitted to all rows
         self.row_memory = _peak_memory(device) - memory + sum(file.stat().st_size for file in folder.rglob("*"))
         self.task.module.to(device)
+        freeze(self.task.module, recipe.freeze, may_freeze_all=not recipe.train.steps)
+        if recipe.task.fits_head:
+            rows = survey.sample[:_FITTED_ROWS]
+            self.prepare_seconds += self._timed(lambda: self.task.fit_head(rows)) * survey.n_rows / len(rows)
 
     @property
     def share(self) -> float:
@@ -250,9 +261,9 @@ class _Trial:
     def estimate(self) -> CostEstimate:
         part = self.recipe.task_class.init
         trainers = [self._trainer(task) for task in part.phases(self.task)]
-        quiet, means, batches = zip(*map(self._step, trainers), strict=True)
+        quiet, means, batches = zip(*map(self._step, trainers), strict=True) if self.recipe.train.steps else _NO_STEPS
         # What is done once cannot be repeated until the machine is quiet, but was slowed down as training was.
-        noise = max(1.0, sum(means) / sum(quiet))
+        noise = max(1.0, sum(means) / sum(quiet)) if sum(quiet) else 1.0
         n_threads = self.n_threads if self.is_cpu else 1
         speedups = [thread_speedup(n_threads, seconds / self.recipe.train.accumulation_steps) for seconds in quiet]
         waited = (time.perf_counter() - self.began[0]) / (self.clock() - self.began[1])

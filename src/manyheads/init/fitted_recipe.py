@@ -14,7 +14,9 @@ from manyheads.errors import RecipeError
 from manyheads.init.cost_estimate import CostEstimate, nominal_seconds
 from manyheads.messages import _
 from manyheads.run.recipe import DataSettings, Recipe
+from manyheads.settings import to_table
 from manyheads.tasks import TASKS
+from manyheads.tasks.pretrained import Pretrained
 from manyheads.tasks.proposal import Choice, Proposal, Survey
 
 _COARSE = (80, 60, 50, 40, 30, 25, 20, 15, 12, 10)
@@ -36,11 +38,12 @@ class Plan:
     n_epochs: float
     n_epochs_ideal: float  # without a limit on the time
     budget: float | None = None  # seconds, if the user gave a time
+    origin: Pretrained | None = None
 
     @property
     def recipe(self) -> Recipe:
         """The proposal as a checked recipe."""
-        return Recipe.from_table(self.proposal.table())
+        return _recipe(self.proposal, self.origin)
 
     @property
     def seconds(self) -> float:
@@ -59,18 +62,23 @@ class Plan:
 
 
 def propose(
-    data: DataSettings, survey: Survey, budget: float | None, measure: Callable[[Recipe, Survey], CostEstimate]
+    data: DataSettings,
+    survey: Survey,
+    budget: float | None,
+    measure: Callable[[Recipe, Survey], CostEstimate],
+    origin: Pretrained | None = None,
 ) -> Plan:
     """Plan a run within a budget of seconds on the idle machine, or within the default for this amount of text.
 
-    If the model is too slow for one epoch, a smaller one is proposed.
+    If the model is too slow for one epoch, a smaller one is proposed; of a pretrained `origin`, less is trained.
     """
-    preset = ""
+    preset, part = "", TASKS[survey.settings.kind].init
     while True:
-        proposal = TASKS[survey.settings.kind].init.propose(survey, preset)
+        proposal = part.propose(survey, preset) if origin is None else part.propose_from(survey, origin, preset)
         proposal = replace(proposal, choices=(*_data_choices(data, survey), *proposal.choices))
-        estimate = measure(Recipe.from_table(proposal.table()), survey)
-        plan = _fit_default(proposal, estimate) if budget is None else _fit_budget(proposal, estimate, budget)
+        estimate = measure(_recipe(proposal, origin), survey)
+        plan = _fit_default(proposal, estimate, origin) if budget is None else None
+        plan = plan or _fit_budget(proposal, estimate, budget or 0.0, origin)
         is_late = budget is not None and plan.idle_seconds > budget
         if (plan.n_epochs >= 1 and not is_late) or not proposal.smaller_preset:
             break
@@ -89,6 +97,15 @@ def propose(
     return plan
 
 
+def _recipe(proposal: Proposal, origin: Pretrained | None) -> Recipe:
+    """The proposal as a recipe, with the sizes of the model it starts from."""
+    table = proposal.table()
+    if origin is not None:
+        sizes = {name: value for name, value in to_table(origin.model).items() if name not in ("shape", "kept_heads")}
+        table["model"] = sizes | table.get("model", {})
+    return Recipe.from_table(table)
+
+
 def _data_choices(data: DataSettings, survey: Survey) -> Iterable[Choice]:
     """Files, columns and cleaning."""
     yield Choice("data.train", list(data.train), "training data")
@@ -102,23 +119,23 @@ def _data_choices(data: DataSettings, survey: Survey) -> Iterable[Choice]:
         yield Choice("clean.max_ratio", survey.clean.max_ratio, "no limit on how much longer one side may be")
 
 
-def _fit_default(proposal: Proposal, estimate: CostEstimate) -> Plan:
+def _fit_default(proposal: Proposal, estimate: CostEstimate, origin: Pretrained | None) -> Plan:
     """The proposal with as many of its epochs as take the default time at the nominal speed."""
     ideal = _ideal_steps(proposal, estimate)
-    one_step = nominal_seconds(Recipe.from_table(proposal.table()), estimate.vocab_size)
+    one_step = nominal_seconds(_recipe(proposal, origin), estimate.vocab_size)
     steps = max(proposal.min_steps // 10, min(ideal, _two_digits(proposal.budget / one_step)))
-    return _plan(proposal, estimate, steps, ideal)
+    return _plan(proposal, estimate, steps, ideal, origin)
 
 
-def _fit_budget(proposal: Proposal, estimate: CostEstimate, budget: float) -> Plan:
+def _fit_budget(proposal: Proposal, estimate: CostEstimate, budget: float, origin: Pretrained | None) -> Plan:
     """The proposal with the steps that the idle machine does within the budget."""
     ideal, min_steps = _ideal_steps(proposal, estimate), proposal.min_steps // 10
-    full = _plan(proposal, estimate, ideal, ideal)
+    full = _plan(proposal, estimate, ideal, ideal, origin)
     fixed = estimate.prepare_seconds + estimate.finish_seconds
-    affordable = ideal * max(0.0, budget - fixed) / (full.idle_seconds - fixed)
+    affordable = ideal * max(0.0, budget - fixed) / max(1e-9, full.idle_seconds - fixed)
     steps = ideal if full.idle_seconds <= budget else max(min_steps, min(ideal, _coarsely_down(affordable)))
     while True:
-        plan = replace(_plan(proposal, estimate, steps, ideal), budget=budget)
+        plan = replace(_plan(proposal, estimate, steps, ideal, origin), budget=budget)
         if steps <= min_steps or plan.idle_seconds <= budget:
             return plan
         steps = max(min_steps, _coarsely_down(0.98 * steps))  # shorter runs validate and save more often
@@ -132,14 +149,15 @@ def _steps_per_epoch(proposal: Proposal, estimate: CostEstimate) -> float:
     return estimate.batches_per_epoch / float(proposal.get("train.accumulation_steps", 1))
 
 
-def _plan(proposal: Proposal, estimate: CostEstimate, steps: int, ideal_steps: int) -> Plan:
+def _plan(proposal: Proposal, estimate: CostEstimate, steps: int, ideal_steps: int, origin: Pretrained | None) -> Plan:
     per_epoch = _steps_per_epoch(proposal, estimate)
-    return Plan(_with_steps(proposal, steps, per_epoch), estimate, steps / per_epoch, ideal_steps / per_epoch)
+    planned = _with_steps(proposal, steps, per_epoch) if steps else proposal
+    return Plan(planned, estimate, steps / per_epoch, ideal_steps / per_epoch, origin=origin)
 
 
 def _with_steps(proposal: Proposal, steps: int, per_epoch: float) -> Proposal:
     """The proposal with this many steps, and with the settings that depend on them."""
-    often = _round_down(steps / 25)
+    often = _round_down(steps / proposal.n_validations)
     values = {
         "train.steps": steps,
         "train.warmup": max(1, min(proposal.max_warmup, steps // 8)),

@@ -17,11 +17,11 @@ _MANY_FILES = 3
 def recipe_text(proposal: Proposal, heading: Iterable[str]) -> str:
     """A recipe to read: a heading, then each setting with its reason."""
     lines = [f"# {line}".rstrip() for line in heading]
-    sections: dict[str, list[Choice]] = {}
+    sections: dict[str, list[Choice]] = {"": []}  # keys without a section come first
     for choice in proposal.choices:
         sections.setdefault(choice.name.rpartition(".")[0], []).append(choice)
     for section, choices in sections.items():
-        lines += ["", f"[{section}]"]
+        lines += ["", f"[{section}]"] if section else [""] if choices else []
         settings = [f"{choice.name.rpartition('.')[2]} = {toml_value(choice.value)}" for choice in choices]
         width = max((len(setting) for setting in settings if len(setting) <= 40), default=0)
         for choice, setting in zip(choices, settings, strict=True):
@@ -43,6 +43,8 @@ def with_files_from(proposal: Proposal, folder: Path) -> Proposal:
         choices=tuple(
             replace(choice, value=[_relative_to(folder, file) for file in _by_folder(choice.value)])
             if choice.name in names and isinstance(choice.value, list)
+            else replace(choice, value=_relative_to(folder, str(choice.value)))
+            if choice.name == "init_from"
             else choice
             for choice in proposal.choices
         ),

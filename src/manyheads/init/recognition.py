@@ -60,7 +60,7 @@ def recognize(
 
 def task_inits(kind: str = "") -> list[TaskInit]:
     """The `init` part of one task, or of all tasks in the order in which they try to recognize data."""
-    parts = [TASKS[kind].init] if kind else [task.init for task in TASKS.values()]
+    parts = [TASKS[kind].init] if kind else [task.init for task in TASKS.values() if task.init.is_offered]
     return sorted(parts, key=lambda part: part.order)
 
 

@@ -1,4 +1,4 @@
-"""Other people's model formats: exports of a bundle. May import bundle, run and everything below."""
+"""Other people's model formats: imports into a bundle, exports of it. May import bundle, run and everything below."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +7,7 @@ from manyheads.bundle import Bundle
 from manyheads.interop.argos_export import export_argos
 from manyheads.interop.ctranslate2_export import export_bundle, export_ctranslate2
 from manyheads.interop.huggingface_export import export_huggingface
+from manyheads.interop.huggingface_import import import_huggingface
 
 # What writes each format, and how to load it.
 EXPORTS: dict[str, tuple[Callable[[Bundle, Path], None], str]] = {
@@ -15,4 +16,4 @@ EXPORTS: dict[str, tuple[Callable[[Bundle, Path], None], str]] = {
     "argos": (export_argos, "argostranslate.package.install_from_path({output!r})"),
 }
 
-__all__ = ["EXPORTS", "export_argos", "export_bundle", "export_ctranslate2", "export_huggingface"]
+__all__ = ["EXPORTS", "export_argos", "export_bundle", "export_ctranslate2", "export_huggingface", "import_huggingface"]

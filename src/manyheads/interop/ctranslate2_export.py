@@ -32,6 +32,7 @@ _KNOWN = {
     "projections": ("separate",),
     "positions": ("sinusoidal", "learned", "rotary", "none"),
     "norm": ("layer", "rms"),
+    "activation": ("relu", "gelu", "swiglu"),
 }
 
 
@@ -50,6 +51,7 @@ def find_unsupported(settings: ModelSettings) -> list[str]:
                 head_width=settings.heads.head_width,
             )
         )
+    unknown += settings.extensions
     if settings.kept_heads:
         unknown.append(_("model.kept_heads (pruned heads)"))
     return unknown

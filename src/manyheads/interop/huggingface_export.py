@@ -236,6 +236,7 @@ def differences(bundle: Bundle, family: Family) -> list[str]:
         for name, values in known.items()
         if getattr(settings, name) not in values
     ]
+    found += settings.extensions
     heads = settings.heads
     if heads.n_heads * heads.head_width != settings.width or heads.value_width != heads.head_width:
         found.append(_("heads whose widths do not add up to model.width"))
@@ -255,6 +256,8 @@ def _task_differences(bundle: Bundle) -> Iterator[str]:
     if isinstance(task, Classify):
         if task.settings.pooling != "first":
             yield _('task.pooling = "{pooling}" (only "first")', pooling=task.settings.pooling)
+        if task.settings.hidden != "none":
+            yield _('task.hidden = "{activation}" (only "none")', activation=task.settings.hidden)
         if task.settings.convolution:
             yield _("task.convolution = {size} (only 0)", size=task.settings.convolution)
         if task.linear is not None and task.mixture.share:
@@ -262,6 +265,8 @@ def _task_differences(bundle: Bundle) -> Iterator[str]:
     if isinstance(task, Tag):
         if task.settings.decoder == "crf":
             yield _('task.decoder = "crf" (only "constrained")')
+        if task.settings.word_vector != "mean":
+            yield _('task.word_vector = "{which}" (only "mean")', which=task.settings.word_vector)
         if task.settings.ngrams:
             yield _("task.ngrams = {size} (only 0)", size=task.settings.ngrams)
         if task.settings.intents:

@@ -114,11 +114,11 @@ def _model(tokenizer: Tokenizer, names: list[str]) -> dict[str, Any]:
         "byte_fallback": True,
         "ignore_merges": False,
         "vocab": {name: number for number, name in enumerate(names)},
-        "merges": [list(pair) for pair in _merges(names, scores)],
+        "merges": [list(pair) for pair in merges_of(names, scores)],
     }
 
 
-def _merges(names: list[str], scores: list[float | None]) -> Iterator[tuple[str, str]]:
+def merges_of(names: list[str], scores: list[float | None]) -> Iterator[tuple[str, str]]:
     """The pairs of tokens that form each token, the best-scored tokens first."""
     known = {name for name, score in zip(names, scores, strict=True) if score is not None}
     ranked = sorted((-score, name) for name, score in zip(names, scores, strict=True) if score is not None)

@@ -12,7 +12,7 @@ from manyheads.model.feed_forward import make_feed_forward
 from manyheads.model.kv_cache import KeyValueCache
 from manyheads.model.masks import View
 from manyheads.model.norms import NORMS, NoNorm, Norm
-from manyheads.model.positions import AlibiPositions, NoRelativePositions, RotaryPositions
+from manyheads.model.positions import AlibiPositions, BucketedPositions, NoRelativePositions, RotaryPositions
 from manyheads.model.projections import make_projections
 from manyheads.model.score_forms import ScaledDot
 from manyheads.model.settings import ModelSettings
@@ -173,9 +173,13 @@ def _make_attention(name: str, settings: ModelSettings, strategies: Strategies) 
 
 
 def _make_relative_positions(name: str, settings: ModelSettings) -> NoRelativePositions:
+    if settings.distance_buckets:
+        n_heads, n_buckets = settings.heads_of(name).n_heads, settings.distance_buckets
+        is_causal = name.startswith("decoder.")
+        return BucketedPositions(n_heads, n_buckets, settings.max_distance, is_causal=is_causal)
     match settings.positions:
         case "rotary":
-            return RotaryPositions(settings.heads.head_width)
+            return RotaryPositions(settings.heads.head_width, settings.rotary_base, settings.rotary_scaling)
         case "alibi":
             return AlibiPositions(settings.n_heads, settings.kept_heads.get(name))
         case _:

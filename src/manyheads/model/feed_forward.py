@@ -9,7 +9,19 @@ from torch import Tensor, nn
 from manyheads.model.dropout import Dropout
 from manyheads.model.settings import ModelSettings
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+def _gelu_tanh(x: Tensor) -> Tensor:
+    """GELU by the approximation of GPT-2 and T5."""
+    return F.gelu(x, approximate="tanh")
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu-tanh": _gelu_tanh,
+    "silu": F.silu,
+}
+GATES: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": F.silu, "geglu": F.gelu, "geglu-tanh": _gelu_tanh}
 
 
 class FeedForward(nn.Module):
@@ -17,9 +29,10 @@ class FeedForward(nn.Module):
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
-        self.activation = _ACTIVATIONS[settings.activation]
-        self.inner = nn.Linear(settings.width, settings.feed_forward_width)
-        self.outer = nn.Linear(settings.feed_forward_width, settings.width)
+        bias = settings.feed_forward_bias
+        self.activation = ACTIVATIONS[settings.activation]
+        self.inner = nn.Linear(settings.width, settings.feed_forward_width, bias)
+        self.outer = nn.Linear(settings.feed_forward_width, settings.width, bias)
         self.dropout = Dropout(settings.feed_forward_dropout)
 
     def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
@@ -28,20 +41,22 @@ class FeedForward(nn.Module):
 
 
 class GatedFeedForward(nn.Module):
-    """(swish(x W_g) · x W_1) W_2: SwiGLU (Shazeer 2020)."""
+    """(f(x W_g) · x W_1) W_2: SwiGLU with f = swish, GEGLU with f = GELU (Shazeer 2020)."""
 
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__()
-        self.gate = nn.Linear(settings.width, settings.feed_forward_width)
-        self.inner = nn.Linear(settings.width, settings.feed_forward_width)
-        self.outer = nn.Linear(settings.feed_forward_width, settings.width)
+        bias = settings.feed_forward_bias
+        self.activation = GATES[settings.activation]
+        self.gate = nn.Linear(settings.width, settings.feed_forward_width, bias)
+        self.inner = nn.Linear(settings.width, settings.feed_forward_width, bias)
+        self.outer = nn.Linear(settings.feed_forward_width, settings.width, bias)
         self.dropout = Dropout(settings.feed_forward_dropout)
 
     def forward(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B Q W"]:
         """Transform each position independently."""
-        return self.outer(self.dropout(F.silu(self.gate(x)) * self.inner(x)))
+        return self.outer(self.dropout(self.activation(self.gate(x)) * self.inner(x)))
 
 
 def make_feed_forward(settings: ModelSettings) -> nn.Module:
     """The feed-forward network that the settings name."""
-    return GatedFeedForward(settings) if settings.activation == "swiglu" else FeedForward(settings)
+    return GatedFeedForward(settings) if settings.activation in GATES else FeedForward(settings)

@@ -56,7 +56,7 @@ def forward_flop(settings: ModelSettings, shape: BatchShape) -> dict[str, Number
         feed-forward    2 · 2 W F for each position and layer (3 matrices instead of 2 for SwiGLU)
         softmax layer   2 W · vocabulary for each position whose next token is predicted
     """
-    width, n_matrices = settings.width, 3 if settings.activation == "swiglu" else 2
+    width, n_matrices = settings.width, 3 if settings.has_gated_feed_forward else 2
     feed_forward = 2 * n_matrices * width * settings.feed_forward_width
     projections: Number = 0
     attention: Number = 0

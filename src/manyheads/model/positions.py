@@ -65,17 +65,22 @@ class NoRelativePositions(nn.Module):
 class RotaryPositions(NoRelativePositions):
     """Rotates each pair of features of a query or key by an angle proportional to its position (Su 2021).
 
-    The dot product of a query and a key then depends on their distance, not on their absolute positions.
+    The dot product of a query and a key then depends on their distance, not on their absolute positions. `scaling` is
+    a factor for the angle of each pair.
     """
 
-    def __init__(self, head_width: int) -> None:
+    def __init__(self, head_width: int, base: float = 10_000.0, scaling: Sequence[float] = ()) -> None:
         super().__init__()
         self.head_width = head_width
+        self.base = base
+        self.scaling = tuple(scaling)
 
     def rotate(self, x: Float[Tensor, "B H Q D"], positions: Int[Tensor, "#B Q"]) -> Float[Tensor, "B H Q D"]:
         """Rotate queries or keys by their positions."""
         # Convert only the sine and cosine: in bfloat16, an angle of 1,000 is off by more than a full rotation.
-        angles = _angles(positions, self.head_width, at_least_single(x.dtype))[:, None]
+        angles = _angles(positions, self.head_width, at_least_single(x.dtype), self.base)[:, None]
+        if self.scaling:
+            angles = angles * angles.new_tensor(self.scaling)
         sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
         first, second = x[..., 0::2], x[..., 1::2]
         return torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1).flatten(-2)
@@ -101,12 +106,43 @@ class AlibiPositions(NoRelativePositions):
         return -self.slopes[:, None, None] * distance
 
 
+class BucketedPositions(NoRelativePositions):
+    """Adds a learned number to each score, by head and by the range that the distance is in (Raffel 2020).
+
+    Half of the ranges are for keys after the query, unless they are hidden. Short distances have a range each; the
+    ranges of longer ones grow up to `max_distance`, from which on all share the last.
+    """
+
+    def __init__(self, n_heads: int, n_buckets: int, max_distance: int, *, is_causal: bool) -> None:
+        super().__init__()
+        self.n_buckets, self.max_distance, self.is_causal = n_buckets, max_distance, is_causal
+        self.weight = nn.Parameter(torch.zeros(n_heads, n_buckets))
+
+    def bias(
+        self, query_positions: Int[Tensor, "#B Q"], key_positions: Int[Tensor, "#B K"]
+    ) -> Float[Tensor, "#B H Q K"] | None:
+        """The bias to add to the scores."""
+        distance = key_positions[:, None, :] - query_positions[:, :, None]
+        return self.weight[:, self._bucket(distance)].transpose(0, 1)
+
+    def _bucket(self, distance: Int[Tensor, "#B Q K"]) -> Int[Tensor, "#B Q K"]:
+        n_buckets = self.n_buckets if self.is_causal else self.n_buckets // 2
+        after = torch.zeros_like(distance) if self.is_causal else (distance > 0) * n_buckets
+        size = -distance.clamp(max=0) if self.is_causal else distance.abs()
+        n_exact = n_buckets // 2
+        growth = torch.log(size.clamp(min=1).float() / n_exact) / math.log(self.max_distance / n_exact)
+        far = (n_exact + (growth * (n_buckets - n_exact)).long()).clamp(max=n_buckets - 1)
+        return after + torch.where(size < n_exact, size, far)
+
+
 def at_least_single(dtype: torch.dtype) -> torch.dtype:
     """The precision in which to compute angles for vectors of this type: single, or double for double."""
     return torch.promote_types(dtype, torch.float32)
 
 
-def _angles(positions: Int[Tensor, "#B Q"], width: int, dtype: torch.dtype) -> Float[Tensor, "#B Q P"]:
-    """p / 10000^(2i/W) for each position p and each pair i of features."""
+def _angles(
+    positions: Int[Tensor, "#B Q"], width: int, dtype: torch.dtype, base: float = 10_000.0
+) -> Float[Tensor, "#B Q P"]:
+    """p / base^(2i/W) for each position p and each pair i of features."""
     even = torch.arange(0, width, 2, device=positions.device).to(dtype)
-    return positions[..., None] * torch.exp(even * (-math.log(10_000.0) / width))
+    return positions[..., None] * torch.exp(even * (-math.log(base) / width))

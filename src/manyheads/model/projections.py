@@ -56,6 +56,24 @@ class SeparateProjections(Projections):
         return k, split_heads(self.value(x), n_key_heads)
 
 
+class NormedProjections(SeparateProjections):
+    """W^Q, W^K and W^V, with an RMSNorm over the features of each query and key (Qwen 3)."""
+
+    def __init__(self, width: int, heads: HeadShape, *, bias: bool, epsilon: float) -> None:
+        super().__init__(width, heads, bias=bias)
+        self.query_norm = nn.RMSNorm(heads.head_width, eps=epsilon)
+        self.key_norm = nn.RMSNorm(heads.head_width, eps=epsilon)
+
+    def queries(self, x: Float[Tensor, "B Q W"]) -> Float[Tensor, "B H Q D"]:
+        """norm(x W^Q), split into heads."""
+        return self.query_norm(super().queries(x))
+
+    def keys_values(self, x: Float[Tensor, "B K W"]) -> tuple[Float[Tensor, "B G K D"], Float[Tensor, "B G K E"]]:
+        """norm(x W^K) and x W^V, split into heads."""
+        k, v = super().keys_values(x)
+        return self.key_norm(k), v
+
+
 class TiedProjections(Projections):
     """W^Q = W^K, which makes the scores symmetric."""
 
@@ -109,6 +127,8 @@ def make_projections(
     """The projections that the settings name."""
     width, bias = settings.width, settings.attention_bias
     match settings.projections:
+        case "separate" if settings.query_key_norm and has_queries and has_keys:
+            return NormedProjections(width, heads, bias=bias, epsilon=settings.norm_epsilon)
         case "separate":
             return SeparateProjections(width, heads, bias=bias, has_queries=has_queries, has_keys=has_keys)
         case "tied":

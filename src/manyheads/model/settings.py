@@ -15,6 +15,10 @@ from manyheads.settings import Range, Rate, did_you_mean, few, raise_faults, sho
 Layers = Annotated[int, Range(0, 1000)]
 Width = Annotated[int, Range(1, 65_536)]
 Heads = Annotated[int, Range(1, 1024)]
+_EXTENSIONS = (
+    *("feed_forward_bias", "query_key_norm", "rotary_base", "rotary_scaling", "distance_buckets", "output_bias"),
+    *("output_transform", "embedding_norm"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +34,10 @@ class ModelSettings:
     n_encoder_layers: Layers = 6  # number of encoder layers
     n_decoder_layers: Layers = 6  # number of decoder layers
     feed_forward_width: Annotated[int, Range(1, 262_144)] = 2048  # hidden width of the feed-forward networks (d_ff)
-    # Activation of the feed-forward networks; "swiglu" multiplies a SiLU gate with a second projection (Shazeer 2020).
-    activation: Literal["relu", "gelu", "swiglu"] = "relu"
+    # Activation of the feed-forward networks; "swiglu" multiplies a SiLU gate with a second projection (Shazeer 2020),
+    # "geglu" a GELU gate. "gelu-tanh" and "geglu-tanh" approximate GELU as GPT-2 does.
+    activation: Literal["relu", "gelu", "gelu-tanh", "silu", "swiglu", "geglu", "geglu-tanh"] = "relu"
+    feed_forward_bias: bool = True  # whether the feed-forward projections have a bias
     max_length: Annotated[int, Range(1, 1_000_000)] = 1024  # the most tokens of a sequence, special tokens included
 
     n_heads: Heads = 8  # number of attention heads (h)
@@ -39,6 +45,7 @@ class ModelSettings:
     head_width: Width | None = None  # d_k; default: width / n_heads
     value_width: Width | None = None  # d_v; default: head_width
     attention_bias: bool = False  # whether the attention projections have a bias
+    query_key_norm: bool = False  # scale each head's query and key to the same length, with learned weights (RMSNorm)
     # How queries and keys become attention scores; "scaled-dot" is q·k / √d_k.
     scores: str = field(default="scaled-dot", metadata={"choices": SCORE_FORMS})
     # "separate": W^Q, W^K and W^V; "tied": W^Q = W^K; "shared": one matrix for queries, keys and values; "none": no
@@ -47,6 +54,14 @@ class ModelSettings:
     # How the model knows positions: vectors added to the embeddings ("sinusoidal", "learned"), rotated queries and
     # keys ("rotary"), a penalty on distance ("alibi"), or not at all ("none").
     positions: Literal["sinusoidal", "learned", "rotary", "alibi", "none"] = "sinusoidal"
+    rotary_base: Annotated[float, Range(greater_than=1)] = (
+        10_000.0  # the angles of pair i are p / base^(2i / head_width)
+    )
+    rotary_scaling: tuple[float, ...] = ()  # a factor of the angles of each pair, as models with a long context have
+    # Add a learned bias to the scores of self-attention, one for each range of distances (Raffel 2020): the number of
+    # ranges, 0 for none, and the distance from which on all share one.
+    distance_buckets: Annotated[int, Range(0, 1024)] = 0
+    max_distance: Annotated[int, Range(2, 100_000)] = 128  # of distance_buckets; longer distances share the last range
     # The original numbers of the heads that pruned attentions still have, as {"encoder.0.self": (0, 2)}.
     kept_heads: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
 
@@ -58,7 +73,10 @@ class ModelSettings:
 
     tie_source_target: bool = True  # source and target share one embedding
     tie_output: bool = True  # the output layer shares the weights of the target embedding
+    output_bias: bool = False  # whether the output layer has a bias
+    output_transform: bool = False  # a linear layer, the activation and a norm before the output layer, as BERT has
     scale_embedding: bool = True  # multiply embeddings by √width
+    embedding_norm: bool = False  # normalize the sum of the token and position vectors, as BERT does
 
     dropout: Rate = 0.1  # dropout of the input of the first block and of the output of each sublayer
     attention_dropout: Rate = 0.0  # dropout of attention weights
@@ -129,6 +147,20 @@ class ModelSettings:
     def score_form(self) -> type[ScoreForm]:
         """The class that `scores` names."""
         return SCORE_FORMS[self.scores]
+
+    @property
+    def extensions(self) -> list[str]:
+        """What this model has beyond the Transformer of 2017 that other engines and formats may lack, as TOML."""
+        return [
+            f"model.{name} = {toml_value(getattr(self, name))}"
+            for name in _EXTENSIONS
+            if getattr(self, name) != self.__dataclass_fields__[name].default
+        ]
+
+    @property
+    def has_gated_feed_forward(self) -> bool:
+        """Whether the feed-forward networks have a third projection, the gate."""
+        return "glu" in self.activation
 
     @property
     def mixes_positions(self) -> bool:
@@ -225,6 +257,30 @@ class ModelSettings:
                 _(
                     'model.positions = "rotary" has no keys to rotate with model.scores = "{scores}".',
                     scores=self.scores,
+                )
+            )
+        n_pairs = self.heads.head_width // 2 if self._heads_divide_width else 0
+        if self.rotary_scaling and n_pairs and len(self.rotary_scaling) != n_pairs:
+            faults.append(
+                _(
+                    "model.rotary_scaling has {n_factors} factors, one for each pair of features is needed: {n_pairs}.",
+                    n_factors=len(self.rotary_scaling),
+                    n_pairs=n_pairs,
+                )
+            )
+        if self.distance_buckets and self.positions in ("rotary", "alibi"):
+            faults.append(
+                _(
+                    'model.distance_buckets = {buckets} needs positions outside attention, not "{positions}".',
+                    buckets=self.distance_buckets,
+                    positions=self.positions,
+                )
+            )
+        if self.output_transform and self.has_gated_feed_forward:
+            faults.append(
+                _(
+                    'model.output_transform has no gate: it does not fit model.activation = "{activation}".',
+                    activation=self.activation,
                 )
             )
         if self.positions == "sinusoidal" and self.width % 2:

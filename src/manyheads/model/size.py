@@ -29,6 +29,7 @@ _CAUSES = {
     "scores": ("max_length", "n_heads", "head_width", "n_encoder_layers", "n_decoder_layers"),
     "feed-forward": ("feed_forward_width", "width", "n_encoder_layers", "n_decoder_layers"),
     "norms": ("width", "n_encoder_layers", "n_decoder_layers"),
+    "output": ("vocab_size", "width"),
 }
 _USUAL = {"vocab_size": 8000, "head_width": 64, "value_width": 64}
 
@@ -40,16 +41,19 @@ def parameters_by_part(settings: "ModelSettings") -> dict[str, int]:
     n_stacks = has_encoder + has_decoder
     n_attentions = len(settings.attention_names())
     n_tables = 1 + (has_encoder and has_decoder and not settings.tie_source_target) + (not settings.tie_output)
-    n_norms = n_attentions + n_layers + n_stacks * (settings.norm_placement == "pre")
-    n_inner = 2 if settings.activation == "swiglu" else 1
-    inner = settings.feed_forward_width
+    n_norms = n_attentions + n_layers + n_stacks * ((settings.norm_placement == "pre") + settings.embedding_norm)
+    n_inner, inner = 2 if settings.has_gated_feed_forward else 1, settings.feed_forward_width
+    bias = int(settings.feed_forward_bias)
+    n_norm_vectors = NORMS[settings.norm].n_vectors
+    transform = settings.output_transform * (width + 3) * width
     return {
         "embeddings": n_tables * settings.vocab_size * width,
         "positions": n_stacks * settings.max_length * width * (settings.positions == "learned"),
         "attention": sum(_count_projections(settings, name) for name in settings.attention_names()),
         "scores": sum(_count_scores(settings, name) for name in settings.attention_names()),
-        "feed-forward": n_layers * (n_inner * (width + 1) * inner + (inner + 1) * width),
-        "norms": n_norms * NORMS[settings.norm].n_vectors * width,
+        "feed-forward": n_layers * (n_inner * (width + bias) * inner + (inner + bias) * width),
+        "norms": n_norms * n_norm_vectors * width,
+        "output": transform + settings.output_bias * settings.vocab_size,
     }
 
 
@@ -122,7 +126,9 @@ def _count_projections(settings: "ModelSettings", attention: str) -> int:
         "none": 0,
     }[settings.projections]
     output = 0 if settings.projections == "none" else (heads.n_heads * heads.value_width + bias) * settings.width
-    return columns * (settings.width + bias) + output
+    is_normed = settings.query_key_norm and settings.projections == "separate" and form.reads_keys
+    buckets = 0 if attention.endswith(".cross") else heads.n_heads * settings.distance_buckets
+    return columns * (settings.width + bias) + output + is_normed * 2 * heads.head_width + buckets
 
 
 def _count_scores(settings: "ModelSettings", attention: str) -> int:

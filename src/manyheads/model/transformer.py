@@ -10,7 +10,7 @@ from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.model.attention import MultiHeadAttention
 from manyheads.model.blocks import DecoderBlock, EncoderBlock, make_final_norm
-from manyheads.model.embedding import Embedding, TokenEmbedding
+from manyheads.model.embedding import Embedding, TokenEmbedding, make_output
 from manyheads.model.kv_cache import CrossAttentionCache, KeyValueCache
 from manyheads.model.masks import View, count_positions
 from manyheads.model.settings import ModelSettings
@@ -60,7 +60,8 @@ class Transformer(nn.Module):
                 DecoderBlock(f"decoder.{layer}", settings) for layer in range(settings.n_decoder_layers)
             )
             self.decoder_norm = make_final_norm(settings)
-        self.output = token_embedding if settings.tie_output else TokenEmbedding(settings.vocab_size, settings.width)
+        own = token_embedding if settings.tie_output else TokenEmbedding(settings.vocab_size, settings.width)
+        self.output = make_output(own, settings)
         self._initialize()
 
     def forward(

@@ -19,6 +19,7 @@ from manyheads.run.events import (
     Stage,
     StoppedEarly,
     Validated,
+    WeightsChosen,
 )
 from manyheads.run.follower import follow_run
 from manyheads.run.recipe import DataSettings, MixSettings, Recipe, read_recipe
@@ -48,6 +49,7 @@ __all__ = [
     "StopRequest",
     "StoppedEarly",
     "Validated",
+    "WeightsChosen",
     "check_same_recipe",
     "delete_run",
     "fold_recipes",

@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from manyheads.messages import Message
 from manyheads.metrics import Card, Score, card_record
 from manyheads.tasks import DecodingChoice
 from manyheads.training import Step
 
 Sample = tuple[str, str, str]  # input, prediction, reference
+FROZEN_FEATURES = "frozen features + logistic regression"  # the name of what a fine-tuned model is compared with
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,27 @@ class DecodingChosen:
 
 
 @dataclass(frozen=True)
+class WeightsChosen:
+    """Of the weights before training, after it and in between, those with the lowest loss on validation rows."""
+
+    share: float  # of training: 0 is before it, 1 after it
+    losses: Mapping[str, float]  # by share
+    n_rows: int
+
+    def describe(self) -> Message:
+        """Which weights the bundle has, and why."""
+        if len(self.losses) == 1:
+            return Message("the encoder as it was, with an output layer fitted by logistic regression")
+        return Message(
+            "{share:.0%} of the way from the frozen encoder to the fine-tuned one, by the loss of {n_rows:,} "
+            "validation rows ({losses})",
+            share=self.share,
+            n_rows=self.n_rows,
+            losses=", ".join(f"{share}: {loss:.3f}" for share, loss in self.losses.items()),
+        )
+
+
+@dataclass(frozen=True)
 class Saved:
     """A checkpoint was written."""
 
@@ -125,6 +148,7 @@ Event = (
     | Saved
     | StoppedEarly
     | DecodingChosen
+    | WeightsChosen
     | Interrupted
     | Finished
 )

@@ -62,6 +62,8 @@ def prepare(recipe: Recipe, folder: RunFolder, cache: Cache | None = None) -> Ge
     def write_ids(temporary: Path) -> None:
         encode = partial(_encode, recipe, tokenizer)
         max_length = recipe.task_class.max_row_length(recipe.model, recipe.task)
+        if max_length is not None:
+            max_length -= max(tokenizer.n_framing - 1, len(tokenizer.opens), len(tokenizer.leads))
         n_processes = choose_processes(texts, count_cores())
         written = Encoded.write(temporary, texts, encode, max_length, n_processes=n_processes)
         (temporary / COUNTS).write_text(json.dumps({"counts": written}), encoding="utf-8")

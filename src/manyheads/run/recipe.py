@@ -28,6 +28,7 @@ from manyheads.text.reading.documents import document_files
 from manyheads.text.reading.formats import table_suffixes
 from manyheads.text.reading.remote_files import is_remote, local_copy
 from manyheads.text.tokens.tokenizer import TokenizerSettings
+from manyheads.text.tokens.tokenizer_training import MIN_VOCAB_SIZE
 from manyheads.training import TrainSettings
 
 _MAX_WEIGHT = 1000.0
@@ -204,6 +205,13 @@ class Recipe:
                 f"train.validation_metric = {shown(self.train.validation_metric)} is not a metric of this task. "
                 f"Use one of: {known}."
             )
+        if not self.train.steps and not self.task.fits_head:
+            faults.append(
+                _(
+                    "train.steps = 0 trains nothing. Use at least 1; 0 is for a classifier with task.probe = true, "
+                    "which is fitted without steps."
+                )
+            )
         return faults
 
     def _data_faults(self) -> list[str]:
@@ -346,8 +354,9 @@ def _use_bundle_sizes(bundle: Path, table: dict[str, Any]) -> None:
             if name.partition(".")[0] in stacks and (len(stacks) > 1 or not name.endswith(".cross"))
         }
     table["model"] = settings | _expand_preset(model)
-    if isinstance(table.setdefault("tokenizer", {}), dict):
-        table["tokenizer"]["vocab_size"] = settings["vocab_size"]
+    tokenizer = table.setdefault("tokenizer", {})
+    if isinstance(tokenizer, dict):  # it is not trained; that of an imported model may be smaller than ours can be
+        tokenizer["vocab_size"] = max(MIN_VOCAB_SIZE, settings["vocab_size"])
 
 
 def _named_task(table: object) -> type[Task]:

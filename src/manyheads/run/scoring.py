@@ -70,7 +70,8 @@ def uses_of(bundle: Bundle, name: str, files: Sequence[Path] = ()) -> tuple[Use,
     """
     if not files:
         own = tuple(bundle.validation_used_for) if name == VALID else ()
-        return next((score.used_for for score in bundle.scores.get(name, ())), own)
+        stored: tuple[Use, ...] = next((score.used_for for score in bundle.scores.get(name, ())), ())
+        return tuple(dict.fromkeys((*own, *stored)))
     data: DataSettings = Recipe.from_table(bundle.recipe).data
     trained = [Path(file) for corpus in data.corpora for file in corpus.files]
     training: tuple[Use, ...] = ("training",) if _have_common_file(files, trained) else ()

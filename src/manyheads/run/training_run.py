@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from manyheads.bounded_files import MAX_BYTES
 from manyheads.bundle import Bundle, load
@@ -31,6 +32,7 @@ from manyheads.model.weights import count_parameters, load_weights, weights_of
 from manyheads.run.corpus import Corpus
 from manyheads.run.environment import Environment, original_environment
 from manyheads.run.events import (
+    FROZEN_FEATURES,
     BaselineScored,
     DecodingChosen,
     Event,
@@ -43,6 +45,7 @@ from manyheads.run.events import (
     Stage,
     StoppedEarly,
     Validated,
+    WeightsChosen,
     event_record,
 )
 from manyheads.run.follower import check_same_everywhere
@@ -64,6 +67,7 @@ from manyheads.training.micro_batches import check_divisible, choose_micro_batch
 _EDITABLE = ("train.steps", "train.keep_all_snapshots", "train.shard", "train.compile", "decode", "device")
 _TRAINING_BYTES = 16  # per parameter: a weight, its gradient and the two moments of Adam
 _VALIDATION_DUE = "validation_due"  # a note in a checkpoint: its step is not validated yet
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of training in the final weights
 _N_TRACKED = 4  # of them, rows whose predictions are logged at every validation
 
 
@@ -258,6 +262,14 @@ def _recipe_content(recipe: Recipe) -> bytes:
     return content
 
 
+def _blend(start: Mapping[str, Tensor], trained: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
+    """Return weights on the way from those at the start to the trained ones."""
+    return {
+        name: torch.lerp(value, trained[name].to(value.device), share) if value.is_floating_point() else trained[name]
+        for name, value in start.items()
+    }
+
+
 class _Run:
     """The state of one run; each method is a stage."""
 
@@ -270,6 +282,7 @@ class _Run:
         self.stop = stop
         self.environment = environment
         self.corpus = Corpus.of(recipe)
+        self.start: dict[str, Tensor] | None = None  # the weights before the first step, if the output layer is fitted
 
     def events(self) -> Iterator[Event]:
         yield from self._prepare()
@@ -311,10 +324,16 @@ class _Run:
         self.recipe = replace(self.recipe, model=model)
         self.group.share({"micro_batches": self.recipe.train.micro_batches, "threads": self.environment.threads})
         self.task: Task = create_task(self.recipe, self.data)
-        copied = None if self.folder.is_started else self._warm_start()
-        freeze(self.task.module, self.recipe.freeze)
+        fits_head = self.recipe.task.fits_head
+        copied = None if self.folder.is_started and not fits_head else self._warm_start()
+        freeze(self.task.module, self.recipe.freeze, may_freeze_all=not self.recipe.train.steps)
         self.task.module.to(device)
         self._read_held_out_rows()
+        if fits_head:
+            yield Stage(_("fitting the output layer"))
+            self.task.fit_head(self.data.encoded.texts)
+            # A resumed run needs them again, to compare the trained weights with them.
+            self.start = {name: value.clone() for name, value in weights_of(self.task.module).items()}
         yield Prepared(
             noun=self.task.noun,
             n_rows=len(self.data.encoded),
@@ -334,9 +353,11 @@ class _Run:
             n_valid=len(self.valid),
             valid_dropped=dict(self.valid_dropped),
         )
+        usable = list(self.task.usable(self.valid))
         if isinstance(self.task, LabelingTask) and self.task.baseline_name:
-            tally = self.task.baseline_tally(list(self.task.usable(self.valid)))
-            yield BaselineScored(self.task.baseline_name, tally.score())
+            yield BaselineScored(self.task.baseline_name, self.task.baseline_tally(usable).score())
+        if self.start is not None:
+            yield BaselineScored(FROZEN_FEATURES, self.task.tally(usable, self.recipe.decode).score())
 
     def _read_held_out_rows(self) -> None:
         """Read the validation set and the test set to the end, so that faulty files are reported before training."""
@@ -438,8 +459,15 @@ class _Run:
         weights = checkpoints.averaged() if self.recipe.train.patience is None else checkpoints.best()
         load_weights(self.task.module, weights, f"a checkpoint in {self.folder.path}")
         self.task.module.eval()
-        task = self.task.calibrate(self.valid)
-        is_calibrated, decode, choice = task is not self.task, self.recipe.decode, None
+        task = self.task
+        if self.start is not None:
+            chosen = self._choose_weights(self.start, weights)
+            yield chosen
+            task = task.with_trained_share(chosen.share)
+            if not self.recipe.train.steps and not self.recipe.data.valid:
+                task = task.refit_head(list(self.data.encoded.texts), self.valid)
+        refitted, task = task, task.calibrate(self.valid)
+        is_calibrated, decode, choice = task is not refitted or task.is_refitted, self.recipe.decode, None
         if isinstance(task, PairTask):
             yield Stage(_("choosing how to decode"))
             metric = self.recipe.train.validation_metric or task.metrics[0]
@@ -455,9 +483,25 @@ class _Run:
             cards[name] = score_rows(engine_task, rows, decode, own_uses)
         scores = {name: card.scores for name, card in cards.items()}
         table, words = to_table(self.recipe), self._seen_words()
+        # The scores of this run are those of folds; others would be of rows that the model was fitted on.
+        uses = ("training", *uses) if task.is_refitted else uses
         bundle = Bundle(task, decode, table, scores, validation_used_for=uses, decoding_choice=choice, seen_words=words)
         bundle.save(self.folder.bundle)
         yield Finished(bundle=self.folder.bundle, cards=cards)
+
+    def _choose_weights(self, start: Mapping[str, Tensor], trained: Mapping[str, Tensor]) -> WeightsChosen:
+        """Load the weights with the lowest loss on validation rows: those before training, after it, or in between.
+
+        The mean of both is often better than either (WiSE-FT, Wortsman 2022).
+        """
+        shares = _SHARES if self.recipe.train.steps else (0.0,)
+        losses = {}
+        for share in shares:
+            load_weights(self.task.module, _blend(start, trained, share), "the weights of this run")
+            losses[share] = self.task.fitted_loss(self.valid)
+        best = min(shares, key=lambda share: losses[share])
+        load_weights(self.task.module, _blend(start, trained, best), "the weights of this run")
+        return WeightsChosen(best, {f"{share:.0%}": loss for share, loss in losses.items()}, len(self.valid))
 
     def _training_use(self, name: str) -> tuple[Use, ...]:
         """Return the mark of a set of which training kept a text, which `clean.drop_leaked = false` allows."""

@@ -10,15 +10,21 @@ from manyheads.messages import _
 from manyheads.model import Transformer
 from manyheads.settings import did_you_mean
 
+_POSITIONS = "_embedding.positions.weight"  # the end of the name of learned positions
+
 
 @torch.no_grad()
 def warm_start(model: Transformer, other: Transformer, origin: str) -> tuple[int, int]:
     """Copy the weights that both models have, by name; return the number of copied weights and of all weights.
 
-    Weights that only one model has, such as a decoder, keep their values; so do those a task adds to the model, such
-    as its label head. Weights of the same name but of different shapes are an error: the models differ in size.
+    A model that reads shorter texts takes the first of the learned positions. Weights that only one model has, such as
+    a decoder, keep their values; so do those a task adds to the model, such as its label head. Other weights of the
+    same name but of different shapes are an error: the models differ in size.
     """
     own, others = _weights_by_name(model), _weights_by_name(other)
+    for name in own:
+        if name in others and name.endswith(_POSITIONS) and 0 < len(own[name]) < len(others[name]):
+            others[name] = others[name][: len(own[name])]
     shared = [name for name in own if name in others]
     faults = [
         _(
@@ -45,7 +51,7 @@ def warm_start(model: Transformer, other: Transformer, origin: str) -> tuple[int
     return len({own[name].data_ptr() for name in shared}), len({value.data_ptr() for value in own.values()})
 
 
-def freeze(module: nn.Module, names: Sequence[str]) -> None:
+def freeze(module: nn.Module, names: Sequence[str], *, may_freeze_all: bool = False) -> None:
     """Exclude parts of a module from training: a name selects all parameters whose names start with it."""
     parameters = {name.removeprefix("model."): value for name, value in module.named_parameters()}
     for prefix in names:
@@ -61,7 +67,7 @@ def freeze(module: nn.Module, names: Sequence[str]) -> None:
             )
         for value in matching:
             value.requires_grad_(False)
-    if not any(value.requires_grad for value in parameters.values()):
+    if not may_freeze_all and not any(value.requires_grad for value in parameters.values()):
         raise RecipeError(_("freeze leaves no parameter to train. Name fewer parts."))
 
 

@@ -1,11 +1,13 @@
 """What an example means: how a row becomes a batch, a loss, a prediction and a score.
 
-Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`), registered in `registry.TASKS`. A task
-gives the training loop a `TrainingTask` and a bundle text in, an answer out. Neither model nor training knows tasks.
+Each task is a package (`seq2seq`, `classify`, `tag`, `language`, `masked`, `embed`), registered in `registry.TASKS`. A
+task gives the training loop a `TrainingTask` and a bundle text in, an answer out. Neither model nor training knows
+tasks.
 """
 
 from manyheads.metrics import Card
 from manyheads.tasks.classify import Classification, Classify, ClassifySettings
+from manyheads.tasks.embed import Embed, EmbedSettings, TextEmbedding
 from manyheads.tasks.language import Candidate, Generation, Language, LanguageSettings, LanguageTrainingTask
 from manyheads.tasks.masked import Filling, Masked, MaskedSettings, MaskedTrainingTask
 from manyheads.tasks.model_inputs import ModelInput
@@ -45,6 +47,8 @@ __all__ = [
     "Classify",
     "ClassifySettings",
     "DecodingChoice",
+    "Embed",
+    "EmbedSettings",
     "Entity",
     "Filling",
     "Generation",
@@ -69,6 +73,7 @@ __all__ = [
     "Task",
     "TaskSettings",
     "TensorBatch",
+    "TextEmbedding",
     "TextOptions",
     "TrainingData",
     "Translation",

@@ -66,11 +66,12 @@ def batches_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 def encoder_input(
     tokenizer: Tokenizer, text: str, answer: str | None, tokens: Iterable[Token], *, limit: int
 ) -> ModelInput:
-    """The input of a model with an encoder only: BOS and the text's tokens."""
+    """The input of a model with an encoder only: BOS, the text's tokens, and what closes them."""
     if answer is not None:
         raise DataError(_("This model has no decoder and generates no answer. Leave the answer out."))
     refuse_blank(text)
-    return ModelInput(text, source=(special_token(tokenizer, BOS), *check_fits(tokens, limit)))
+    last = () if tokenizer.closes is None else (special_token(tokenizer, tokenizer.closes, len(text)),)
+    return ModelInput(text, source=(special_token(tokenizer, BOS), *check_fits(tokens, limit), *last))
 
 
 def refuse_blank(text: str) -> None:

@@ -115,6 +115,8 @@ class Proposal:
     budget: float = HOUR  # default training time in seconds
     min_steps: int = 600  # the number of steps does not fall below this on small data
     max_warmup: int = 600
+    n_validations: int = 25  # at least; also of checkpoints
+    notes: tuple[Message, ...] = ()  # what the user should know about this proposal
 
     def get(self, name: str, default: Any) -> Any:
         """The value of a setting, or `default` if the proposal does not set it."""

@@ -5,6 +5,7 @@ the lens are class attributes of the task, so that no other package lists tasks 
 """
 
 from manyheads.tasks.classify import Classify
+from manyheads.tasks.embed import Embed
 from manyheads.tasks.language import Language
 from manyheads.tasks.masked import Masked
 from manyheads.tasks.seq2seq import Seq2Seq
@@ -17,5 +18,6 @@ TASKS: dict[str, type[Task]] = {
     "tag": Tag,
     "language": Language,
     "masked": Masked,
+    "embed": Embed,
 }
 DEFAULT_KIND = "seq2seq"  # of a recipe that does not set task.kind

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from manyheads.data import Encoded
 from manyheads.data.cleaning import Fields
 from manyheads.decode import DecodeSettings, Engine, EngineSelector, Hypothesis
-from manyheads.errors import LensError
+from manyheads.errors import BundleError, LensError
 from manyheads.messages import Message, _
 from manyheads.metrics import Answers, Card, Decisions, Score, Tally, format_score
 from manyheads.model import ModelSettings, Tap, Transformer
@@ -33,9 +34,9 @@ from manyheads.text.tokens.tokenizer import Tokenizer
 
 Progress = Callable[[int], None]  # called with the number of rows done since the last call
 
-# What the answer to a text is: another text, the continuation of the text, its labels, labeled spans of it, or the
-# tokens for its masks.
-AnswerForm = Literal["text", "continuation", "labels", "spans", "masks"]
+# What the answer to a text is: another text, the continuation of the text, its labels, labeled spans of it, the tokens
+# for its masks, or a vector.
+AnswerForm = Literal["text", "continuation", "labels", "spans", "masks", "vector"]
 
 _SETTINGS = {"length_penalty": Message("length penalty")}  # as people read them
 
@@ -110,6 +111,11 @@ class TaskSettings:
     def loss_terms(self) -> Mapping[str, float]:
         """The weight of each term that raises the loss above the cross-entropy, by its name."""
         return {}
+
+    @property
+    def fits_head(self) -> bool:
+        """Whether `fit_head` fits something before the first step, so that a run may have no steps."""
+        return False
 
 
 class Task(ABC):
@@ -222,6 +228,26 @@ class Task(ABC):
         """What `restore` needs, as JSON values."""
         return {}
 
+    def fit_head(self, rows: Iterable[Row]) -> None:  # noqa: B027
+        """Fit what needs no gradients, such as an output layer on a pretrained encoder, before the first step."""
+
+    def refit_head(self, train: Sequence[Row], valid: Sequence[Row]) -> "Task":
+        """The task with all that `fit_head` fits fitted on both sets; it answers these rows as if it lacked them."""
+        return self
+
+    @property
+    def is_refitted(self) -> bool:
+        """Whether `refit_head` fitted it on the validation rows, too."""
+        return False
+
+    def fitted_loss(self, rows: Sequence[Row]) -> float:
+        """The loss of validation rows, after calibration, by which weights are compared."""
+        raise NotImplementedError
+
+    def with_trained_share(self, share: float) -> "Task":
+        """The task, noting how far its weights are on the way from those of `fit_head` to the trained ones."""
+        return self
+
     @abstractmethod
     def training_task(self, data: TrainingData) -> Any:
         """The task as the training loop sees it: a `TrainingTask`."""
@@ -274,6 +300,16 @@ class Task(ABC):
     @abstractmethod
     def score(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Card:
         """Compute the scorecard of a test set."""
+
+    def embed(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N W"]:
+        """The vector of each text, if the model has one."""
+        raise BundleError(
+            _(
+                "A bundle of the task {kind} has no vector for a text. Use one of the task embed or classify: "
+                "manyheads import makes them from encoders.",
+                kind=self.settings.kind,
+            )
+        )
 
     # The lens.
 

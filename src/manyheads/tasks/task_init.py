@@ -16,6 +16,7 @@ from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
+from manyheads.tasks.pretrained import Pretrained
 from manyheads.tasks.proposal import LabelCounts, Proposal, Survey
 from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 Languages = tuple[str, str]
 Timer = Callable[[Callable[[], object]], float]  # runs a function, returns the seconds it took
 
+_MIN_SCORED = 50  # rows to measure the scorecard's time on
 N_VALIDATED = 200  # valid rows predicted at each validation, unless the task needs more
 
 
@@ -63,6 +65,7 @@ class TaskInit:
 
     kind: ClassVar[str]
     cli_name: ClassVar[str]  # the task's name on the command line
+    is_offered: ClassVar[bool] = True  # False: models of the task are not trained from data
     order: ClassVar[int] = 50  # `recognize` of tasks with a lower number is called first
     noun: ClassVar[str] = "row"  # what one row is called
     advice: ClassVar[str] = "Give text."  # what to do if no row is usable
@@ -70,6 +73,7 @@ class TaskInit:
     own_columns: ClassVar[frozenset[str]] = frozenset()  # those that imply the task
     is_labeled: ClassVar[bool] = False  # whether `count_labels` counts labels: validation rows are drawn by label
     n_validated: ClassVar[int] = N_VALIDATED  # valid rows predicted at each validation
+    starts_from_encoder: ClassVar[bool] = False  # whether the task has `propose_from`
     takes_scheme: ClassVar[bool] = False  # whether --scheme is for the task, and implies it
     takes_columns_of_lines: ClassVar[bool] = False  # whether --…-column also applies to files that are not tables
 
@@ -141,6 +145,21 @@ class TaskInit:
         """Propose a recipe for the surveyed data; `preset` asks for another model size."""
         raise NotImplementedError
 
+    def check_origin(self) -> None:
+        """Raise DataError if the task cannot start from a pretrained encoder."""
+        if not self.starts_from_encoder:
+            raise DataError(
+                _(
+                    "--from is not for the task {task}, which cannot start from an encoder. Leave it out, or name "
+                    "another task with --task.",
+                    task=self.cli_name,
+                )
+            )
+
+    def propose_from(self, survey: Survey, origin: Pretrained, preset: str = "") -> Proposal:
+        """Propose a recipe that starts from a pretrained encoder; `preset` says how much of it is trained."""
+        raise NotImplementedError
+
     def step_counts(self, settings: Any, n_steps: int) -> tuple[int, ...]:
         """How many training steps each phase has; phases differ in what a step costs."""
         return (n_steps,)
@@ -157,9 +176,12 @@ class TaskInit:
         if not rows:
             return 0.0, 0.0
         validation = timer(lambda: task.validate(rows, task.metrics[0]))
-        scoring = timer(lambda: (task.calibrate(rows), task.score(rows, decode)))
+        scored = rows * -(
+            -_MIN_SCORED // len(rows)
+        )  # of very few rows, what does not depend on them would be scaled up
+        scoring = timer(lambda: (task.calibrate(scored), task.score(scored, decode)))
         share = max(1.0, survey.n_validated / max(1, len(survey.valid_sample)))
-        return validation * share, scoring * survey.n_scored / len(rows)
+        return validation * share, scoring * survey.n_scored / len(scored)
 
 
 def validation_rows(task: "Task", survey: Survey) -> list[Row]:

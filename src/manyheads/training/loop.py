@@ -95,7 +95,7 @@ class Trainer(TrainerState, Generic[B]):
         self.epoch = 0
         self.position = 0  # number of batches of this epoch already used
         self.notes: dict[str, float] = {}  # values of the caller, saved in checkpoints
-        self.optimizer = make_optimizer(model, settings)
+        self.optimizer = make_optimizer(model, settings, width)
         is_bfloat16 = uses_bfloat16(settings.precision, next(model.parameters()).device)
         self.gradients = Gradients(model, training_task, self.group, uses_bfloat16=is_bfloat16)
         self.ema = None if settings.ema_decay is None else EMA(weights_of(model), settings.ema_decay)
@@ -137,7 +137,7 @@ class Trainer(TrainerState, Generic[B]):
             raise self._divergence(plans, losses, norm)
         rate = learning_rate(self.step + 1, self.settings, self.width)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["factor"]
         self.optimizer.step()
         self.step += 1
         if self.ema is not None:

@@ -15,7 +15,7 @@ LONG_WARMUP = 0.5  # of the run; a longer warmup is most likely meant for a long
 class TrainSettings:
     """How long and how fast to train, and how often to validate and save. The defaults are those of 2017."""
 
-    steps: Count = 100_000  # number of updates
+    steps: Annotated[int, Range(0, 1_000_000_000)] = 100_000  # number of updates; 0 if task.probe fits all there is
     # The most tokens, padding included, on either side of a batch.
     batch_tokens: Annotated[int, Range(1, 100_000_000)] = 25_000
     accumulation_steps: Count = 1  # batches per update
@@ -29,6 +29,11 @@ class TrainSettings:
     # The learning rate at its peak; default: (width · warmup)^-½, as in 2017.
     learning_rate: Annotated[float, Range(greater_than=0)] | None = None
     warmup: Count = 4000  # steps over which the learning rate rises to its peak
+    # The learning rate of a layer as a share of that of the next layer; the embeddings count as the layer below the
+    # first. Less than 1, such as 0.8, changes the lower layers of a pretrained model less.
+    layer_decay: Annotated[float, Range(greater_than=0, at_most=1)] = 1.0
+    # The peak for what the task adds to the Transformer, such as its output layer; default: learning_rate.
+    head_learning_rate: Annotated[float, Range(greater_than=0)] | None = None
     # The largest gradient norm; inf: no clipping.
     clip_norm: Annotated[float, Range(greater_than=0, is_finite=False, hint="Use inf for no clipping.")] = 1.0
     weight_decay: Annotated[float, Range(0)] = 0.0  # decoupled weight decay of AdamW
@@ -65,7 +70,7 @@ def learning_rate(step: int, settings: TrainSettings, width: int) -> float:
 
 def warmup_share(settings: TrainSettings) -> float:
     """The part of the run that warmup takes; above 1 the peak learning rate is never reached."""
-    return settings.warmup / settings.steps
+    return settings.warmup / settings.steps if settings.steps else 0.0
 
 
 def peak_learning_rate(settings: TrainSettings, width: int) -> float:

@@ -13,10 +13,12 @@ from torch import Tensor, nn
 
 from manyheads.errors import CheckpointError
 from manyheads.messages import _
+from manyheads.model import Transformer
+from manyheads.model.embedding import Embedding
 from manyheads.model.weights import load_weights, weights_of
 from manyheads.training.gradients import Gradients
 from manyheads.training.process_group import ProcessGroup
-from manyheads.training.settings import TrainSettings
+from manyheads.training.settings import TrainSettings, peak_learning_rate
 from manyheads.training.sharding import gather, is_sharded, own_part, shard_like
 
 _OPTIMIZER_STATE = {"step", "exp_avg", "exp_avg_sq"}  # of AdamW, for each parameter that is trained
@@ -49,11 +51,39 @@ class EMA:
             value.copy_(weights[name])
 
 
-def make_optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
-    """Return AdamW with the betas and ε of 2017."""
+def make_optimizer(model: nn.Module, settings: TrainSettings, width: int) -> torch.optim.AdamW:
+    """Return AdamW with the betas and ε of 2017; the learning rate of each group is that of the step times "factor"."""
+    groups: dict[float, list[nn.Parameter]] = {}
+    for parameter, factor in rate_factors(model, settings, width):
+        groups.setdefault(factor, []).append(parameter)
     return torch.optim.AdamW(
-        model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=settings.weight_decay, fused=True
+        [{"params": parameters, "factor": factor} for factor, parameters in groups.items()],
+        betas=(0.9, 0.98),
+        eps=1e-9,
+        weight_decay=settings.weight_decay,
+        fused=True,
     )
+
+
+def rate_factors(model: nn.Module, settings: TrainSettings, width: int) -> list[tuple[nn.Parameter, float]]:
+    """Return every parameter with what its learning rate is multiplied by, which depends on its depth.
+
+    A matrix that is both embedding and output layer counts as an embedding.
+    """
+    head = settings.head_learning_rate
+    factors = dict.fromkeys(model.parameters(), 1.0 if head is None else head / peak_learning_rate(settings, width))
+    for module in model.modules():
+        if isinstance(module, Transformer):
+            factors |= dict.fromkeys(module.parameters(), 1.0)
+    stacks = [stack for stack in model.modules() if isinstance(stack, nn.ModuleList)]
+    for stack in stacks:
+        for number, layer in enumerate(stack):
+            factors |= dict.fromkeys(layer.parameters(), settings.layer_decay ** (len(stack) - 1 - number))
+    deepest = max(map(len, stacks), default=0)
+    for module in model.modules():
+        if isinstance(module, Embedding):
+            factors |= dict.fromkeys(module.parameters(), settings.layer_decay**deepest)
+    return list(factors.items())
 
 
 class TrainerState:
@@ -62,6 +92,7 @@ class TrainerState:
     model: nn.Module
     whole_model: nn.Module
     settings: TrainSettings
+    width: int
     group: ProcessGroup
     optimizer: torch.optim.AdamW
     gradients: Gradients
@@ -163,7 +194,7 @@ class TrainerState:
         state, ema = self.optimizer_state(), self.ema_weights()
         self.gradients.distribute(is_sharded=self.settings.shard)
         if self.settings.shard:  # the model has new parameters, of which each process has a part
-            self.optimizer = make_optimizer(self.model, self.settings)
+            self.optimizer = make_optimizer(self.model, self.settings, self.width)
             self._load_optimizer(state)
             weights = weights_of(self.model)
             if self.ema is not None:

@@ -23,7 +23,7 @@ from manyheads.messages import _
 from manyheads.model import MultiHeadAttention, Tap, Transformer
 from manyheads.model.attention import masked_softmax
 from manyheads.model.masks import View
-from manyheads.model.positions import RotaryPositions
+from manyheads.model.positions import BucketedPositions, RotaryPositions
 from manyheads.model.projections import NoProjections, SeparateProjections, SharedProjection, TiedProjections
 from manyheads.model.score_forms import (
     SCORE_FORMS,
@@ -100,7 +100,7 @@ class Walk:
     rotated_k: Floats | None
     terms: Floats  # Q × K × D: the terms of each product; q_d k_d for dot products
     products: Floats  # Q × K: q · k
-    distance: Floats | None  # Q × K: the bias of ALiBi
+    distance: Floats | None  # Q × K: the bias of ALiBi, or a learned one
     visible: NDArray[np.bool_]  # Q × K
     softmax: Softmax
     contrast: Softmax | None  # the same without √d_k, or with it if the model has none
@@ -111,6 +111,7 @@ class Walk:
     text: str = ""
     answer: str = ""  # the decoder's text
     written_names: Sequence[str] = ()  # of a decoder: the token that each query writes, as far as known
+    has_learned_distance: bool = False  # whether `distance` is learned
     block: "BlockWalk | None" = None  # everything around this attention, from the embedding to the loss
 
     def __repr__(self) -> str:
@@ -209,6 +210,7 @@ def walk_attention(
         terms=doubles(terms),
         products=doubles(products),
         distance=None if distance is None else doubles(distance),
+        has_learned_distance=isinstance(exact.positions, BucketedPositions),
         visible=visible.numpy(),
         softmax=_softmax(tapped["scores"][head], tapped["weights"][head], scale),
         contrast=None if other is None else _rescaled_softmax(products, other, distance, visible),

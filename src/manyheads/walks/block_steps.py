@@ -214,6 +214,17 @@ def feed_forward(page: Page) -> Iterator[Line]:
     yield from show_sublayer(page, sublayer, position, _("+ feed-forward"), inside)
 
 
+_ACTIVATED = {
+    "relu": "ReLU(h)",
+    "gelu": "GELU(h)",
+    "gelu-tanh": "GELU(h)",
+    "silu": "swish(h)",
+    "swiglu": "swish(g)·h",
+    "geglu": "GELU(g)·h",
+    "geglu-tanh": "GELU(g)·h",
+}
+
+
 def _network(page: Page, walk: FeedForwardWalk, position: int) -> Iterator[Line]:
     x, hidden, activated = walk.input[position], walk.hidden[position], walk.activated[position]
     width, inner = walk.inner.shape
@@ -228,7 +239,7 @@ def _network(page: Page, walk: FeedForwardWalk, position: int) -> Iterator[Line]
         yield Text(f"g  {vector(walk.gate_hidden[position])}")
     yield Text()
     yield from page.explain(texts.ACTIVATIONS[walk.activation])
-    name = {"relu": "ReLU(h)", "gelu": "GELU(h)", "swiglu": "swish(g)·h"}[walk.activation]
+    name = _ACTIVATED[walk.activation]
     shown = aligned([numbers(hidden), numbers(activated)], page.width - 12)
     for label, row, style in (("h", shown[0], ""), (name, shown[1], "cyan")):
         yield Text(f"{label:<10}  {row}", style=style)

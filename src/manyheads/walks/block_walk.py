@@ -230,8 +230,7 @@ class _Reader:
         call, target = self.calls[final], self._written_id(step)
         hidden: Tensor = call.output[0]
         return walk_output(
-            hidden[step],
-            self.model.output.weight,
+            *self.model.output.factors(hidden[step]),
             position=step,
             reads=self.passage.target.names[step],
             writes=None if target is None else self.passage.written.names[step],

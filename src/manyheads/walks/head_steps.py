@@ -133,7 +133,7 @@ def mask(page: Page) -> Iterator[Line]:
     """ALiBi and the causal mask."""
     walk, query = page.walk, page.walk.query
     if walk.distance is not None:
-        yield from page.explain(texts.ALIBI)
+        yield from page.explain(texts.DISTANCE if walk.has_learned_distance else texts.ALIBI)
         yield Text()
         divided, added = walk.products[query] / walk.softmax.scale, walk.distance[query]
 

@@ -54,6 +54,9 @@ def _embedding(page: Page, embedding: EmbeddingWalk) -> Iterator[Line]:
     yield from beside(blocks, page.width)
     yield Text()
     yield from calculable(lambda digits: _sums(page, embedding, digits))
+    if embedding.is_normalized:
+        yield Text()
+        yield from page.explain(texts.EMBEDDING_NORM)
     if embedding.kind == "sinusoidal" and embedding.scale != 1.0:
         yield Text()
         yield from page.explain(texts.WHY_SCALE_EMBEDDING)

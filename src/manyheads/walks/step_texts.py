@@ -31,6 +31,7 @@ _ADDED = {
     "alibi": Message("X = √d_model × e. Nothing is added for the position: ALiBi lowers the scores of distant keys."),
     "none": Message("X = √d_model × e. This model has no positions."),
 }
+EMBEDDING_NORM = Message("This model normalizes X, one token at a time, before it enters the first attention.")
 NOT_SCALED = Message("This model does not scale: read 1 for √d_model.")
 WHY_SCALE_EMBEDDING = Message(
     "Why √d_model? A word vector starts with a length of about 1 at any width, because the output layer uses "
@@ -70,6 +71,7 @@ WHY_DIVIDE = Message(
 LEARNED_SCALE = Message("Each head learns the scale of its cosine.")
 NO_SCALE = Message("This score has no scale.")
 
+DISTANCE = Message("This head adds a number to each score that it has learned for the distance.")
 ALIBI = Message("ALiBi first subtracts distance × slope, with a slope for each head.")
 NOTHING_HIDDEN = Message("Nothing is masked: every query sees every key. (In a batch, padding is masked.)")
 HINT_CAUSAL = Message("To see a causal mask, add --layer decoder.0.self")
@@ -165,6 +167,10 @@ AFTER_CROSS = Message("Its input has also passed the cross-attention of this blo
 ACTIVATIONS = {
     "relu": Message("ReLU: negative numbers become 0."),
     "gelu": Message("GELU: h × the probability that N(0, 1) is below h."),
+    "gelu-tanh": Message("GELU: h × the probability that N(0, 1) is below h, approximated with tanh."),
+    "silu": Message("SiLU (swish): h / (1 + e^-h)."),
+    "geglu": Message("GEGLU: a second product g = x W_g is the gate; GELU(g) multiplies h."),
+    "geglu-tanh": Message("GEGLU: a second product g = x W_g is the gate; GELU(g), with tanh, multiplies h."),
     "swiglu": Message("SwiGLU: a second product g = x W_g is the gate; swish(g) = g / (1 + e^-g) multiplies h."),
 }
 

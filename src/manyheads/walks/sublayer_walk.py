@@ -40,7 +40,8 @@ class EmbeddingWalk:
     scaled: Floats  # Q × W
     kind: str  # as in model.positions
     positions: Floats | None  # Q × W: sinusoidal or learned; None if the model adds none
-    output: Floats  # Q × W: the input of the first block
+    output: Floats  # Q × W: the input of the first block, before its norm if there is one
+    is_normalized: bool = False  # the sum is normalized before the first block
 
     @property
     def word_lengths(self) -> Floats:
@@ -112,6 +113,8 @@ def walk_embedding(embedding: Embedding, call: Call, names: tuple[str, ...], set
     vectors = embedding.token_embedding.weight[ids[0]]
     scaled = embedding.scale * vectors
     has_vectors = settings.positions in ("sinusoidal", "learned")
+    added = embedding.positions(positions, vectors.dtype)[0] if has_vectors else None
+    output = call.output[0] if not settings.embedding_norm else scaled if added is None else scaled + added
     return EmbeddingWalk(
         names=names,
         ids=tuple(ids[0].tolist()),
@@ -119,8 +122,9 @@ def walk_embedding(embedding: Embedding, call: Call, names: tuple[str, ...], set
         scale=embedding.scale,
         scaled=doubles(scaled),
         kind=settings.positions,
-        positions=doubles(embedding.positions(positions, vectors.dtype)[0]) if has_vectors else None,
-        output=doubles(call.output[0]),
+        positions=None if added is None else doubles(added),
+        output=doubles(output),
+        is_normalized=settings.embedding_norm,
     )
 
 
@@ -146,14 +150,19 @@ def walk_feed_forward(module: nn.Module, calls: Calls, activation: str) -> FeedF
     return FeedForwardWalk(
         activation=activation,
         inner=doubles(module.inner.weight.T),
-        inner_bias=doubles(module.inner.bias),
+        inner_bias=_bias(module.inner),
         outer=doubles(module.outer.weight.T),
-        outer_bias=doubles(module.outer.bias),
+        outer_bias=_bias(module.outer),
         gate=None if gate is None else doubles(gate.weight.T),
-        gate_bias=None if gate is None else doubles(gate.bias),
+        gate_bias=None if gate is None else _bias(gate),
         input=doubles(calls[module].args[0][0]),
         hidden=doubles(calls[module.inner].output[0]),
         gate_hidden=None if gate is None else doubles(calls[gate].output[0]),
         activated=doubles(calls[module.outer].args[0][0]),
         output=doubles(calls[module].output[0]),
     )
+
+
+def _bias(linear: nn.Linear) -> Floats:
+    """The bias of a linear layer; zeros if it has none."""
+    return np.zeros(linear.out_features) if linear.bias is None else doubles(linear.bias)

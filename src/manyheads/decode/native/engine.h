@@ -125,7 +125,7 @@ INLINE vec exponential(vec x)
 /* `PackedSettings` of model_packing.py. */
 typedef struct {
     int32_t vocab_size, width, feed_forward_width, n_encoder_layers, n_decoder_layers, head_width, value_width;
-    int32_t activation; /* 0 ReLU, 1 GELU, 2 SwiGLU */
+    int32_t activation; /* 0 ReLU, 1 GELU, 2 SwiGLU, 3 SiLU */
     int32_t norm;       /* 0 layer norm, 1 RMS norm, 2 weight and bias only (batch norm with folded statistics) */
     int32_t norm_first; /* 1 pre-norm, 0 post-norm */
     int32_t positions;  /* 0 added to the embedding, 1 rotary, 2 ALiBi, 3 none */
@@ -133,7 +133,7 @@ typedef struct {
     float epsilon;
 } Settings;
 
-enum { RELU = 0, GELU = 1, SWIGLU = 2 };
+enum { RELU = 0, GELU = 1, SWIGLU = 2, SILU = 3 };
 enum { LAYER_NORM = 0, RMS_NORM = 1, AFFINE = 2 };
 enum { ADDED = 0, ROTARY = 1, ALIBI = 2, NO_POSITIONS = 3 };
 

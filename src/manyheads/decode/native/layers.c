@@ -59,7 +59,8 @@ static void activate(const Settings *s, float *rows, int n_rows, int stride)
         } else /* the padding of a row may change: it is never read */
             for (int i = 0; i < width; i += LANES) {
                 vec x = load(rows + i);
-                store(rows + i, s->activation == GELU ? gelu(x) : vector_max(x, splat(0)));
+                vec silu_or_relu = s->activation == SILU ? x * logistic(x) : vector_max(x, splat(0));
+                store(rows + i, s->activation == GELU ? gelu(x) : silu_or_relu);
             }
     }
 }

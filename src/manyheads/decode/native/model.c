@@ -189,7 +189,7 @@ static int check_settings(const Settings *s, char *message)
         {"head_width", s->head_width, 1, MAX_SIZE},
         {"value_width", s->value_width, 1, MAX_SIZE},
         {"max_length", s->max_length, 1, MAX_SIZE},
-        {"activation", s->activation, RELU, SWIGLU},
+        {"activation", s->activation, RELU, SILU},
         {"norm", s->norm, LAYER_NORM, AFFINE},
         {"norm_first", s->norm_first, 0, 1},
         {"positions", s->positions, ADDED, NO_POSITIONS},

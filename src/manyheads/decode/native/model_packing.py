@@ -22,7 +22,7 @@ from manyheads.model.score_forms import DotForm
 
 Floats = NDArray[np.float32]
 
-_ACTIVATIONS = {"relu": 0, "gelu": 1, "swiglu": 2}
+_ACTIVATIONS = {"relu": 0, "gelu": 1, "swiglu": 2, "silu": 3}
 _NORMS = {"layer": 0, "rms": 1, "batch": 2, "batch-with-padding": 2}
 _POSITIONS = {"sinusoidal": 0, "learned": 0, "rotary": 1, "alibi": 2, "none": 3}
 _NOTHING: Floats = np.zeros(0, dtype=np.float32)
@@ -47,10 +47,13 @@ def refuse(settings: ModelSettings) -> None:
         "scores": ("scaled-dot", "dot"),
         "projections": ("separate", "tied", "shared"),
         "norm": tuple(_NORMS),
+        "activation": tuple(_ACTIVATIONS),
     }
     for name, values in known.items():
         if (value := getattr(settings, name)) not in values:
             raise EngineError(_('The native engine does not support model.{name} = "{value}".', name=name, value=value))
+    if others := [each for each in settings.extensions if not each.startswith("model.output_bias")]:
+        raise EngineError(_("The native engine does not support {setting}.", setting=others[0]))
 
 
 def pack_settings(settings: ModelSettings, *, bos: int, eos: int, is_int8: bool) -> PackedSettings:
@@ -99,7 +102,7 @@ def _tensors(model: Transformer) -> Iterator[Tensor | None]:
     for embedding in (model.source_embedding, model.target_embedding):
         yield _position_table(embedding, settings)
     yield model.output.weight
-    yield None  # the output has no bias
+    yield getattr(model.output, "bias", None)
     yield from _rotations(settings)
     for block in model.encoder:
         yield from _layer(block, settings)

@@ -62,6 +62,8 @@ def make_native(
     refuse(model.settings)
     if model.device.type != "cpu":
         raise EngineError(_("The native engine runs on the CPU; the model is on {device}.", device=model.device))
+    if special_tokens.leads:
+        raise EngineError(_("The native engine does not support outputs that begin with a given token."))
     return NativeEngine(model, special_tokens, library(), is_int8=is_int8, shortlist=shortlist)
 
 

@@ -135,16 +135,19 @@ def _encode(task: Task, example: Example, sides_tokens: Sequence[list[Token]]) -
     """Encode one example; None if it is empty, too long, or lacks its target."""
     settings = task.model.settings
     is_pair = settings.has_cross_attention
-    special_tokens: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((BOS,), ()),)  # before, after
+    opens, closes = task.tokenizer.opens, task.tokenizer.closes
+    special_tokens: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (  # before, after
+        ((BOS,), () if closes is None or settings.has_decoder else (closes,)),
+    )
     if is_pair:
-        special_tokens = (((), (EOS,)), ((BOS,), ()))
+        special_tokens = ((opens, (EOS,)), ((BOS, *task.tokenizer.leads), ()))
     if len(example.texts) < len(special_tokens):
         return None
     sides = []
     for rendering, tokens, (before, after) in zip(example.texts, sides_tokens, special_tokens, strict=False):
         if not is_pair and not rendering.words:
-            tokens = tokens[: min(_MAX_TOKENS, settings.max_length - 1)]
-        if not rendering.text.strip() or len(tokens) >= settings.max_length:
+            tokens = tokens[: min(_MAX_TOKENS, settings.max_length - len(before) - len(after))]
+        if not rendering.text.strip() or len(before) + len(tokens) + len(after) > settings.max_length:
             return None
         sides.append(_positions(task.tokenizer, rendering, tokens, before, after))
     return EncodedExample(example, tuple(sides))

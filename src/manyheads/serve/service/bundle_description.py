@@ -13,7 +13,7 @@ class BundleDescription:
     task: str  # its name in a recipe
     version: str  # the first digits of the SHA-256 of its manifest
     created: int  # Unix time at which the manifest was written
-    answer_form: str = "text"  # what an answer is: text, continuation, labels, spans or masks
+    answer_form: str = "text"  # what an answer is: text, continuation, labels, spans, masks or vector
     purpose: str = ""  # of a seq2seq bundle: "translation", "summary", …
     languages: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()

@@ -199,7 +199,8 @@ def completions_router(service: Service) -> APIRouter:
         """Continue prompts."""
         wanted = await read_body(request, CompletionRequest, strict=True)
         wanted.check()
-        completion = _Completion(service, _find(service, wanted.model), wanted, tuple(wanted.prompts))
+        bundle = find_model(_language_bundles(service), wanted.model)
+        completion = _Completion(service, bundle, wanted, tuple(wanted.prompts))
         if not wanted.stream:
             return JSONResponse(await completion.whole())
         return await event_response(completion.events(), lambda error: {"error": openai_error(error)})
@@ -219,13 +220,13 @@ def completions_router(service: Service) -> APIRouter:
 
     @router.get("/models", responses={200: {"model": ModelList}})
     async def models() -> Response:
-        """List the language bundles."""
-        return JSONResponse({"object": "list", "data": [_entry(bundle) for bundle in _language_bundles(service)]})
+        """List the bundles that continue or embed texts."""
+        return JSONResponse({"object": "list", "data": [_entry(bundle) for bundle in _models(service)]})
 
     @router.get("/models/{model:path}", responses={200: {"model": ModelEntry}, 404: _ERRORS[404]})
     async def model(model: str) -> Response:
-        """Describe one language bundle."""
-        return JSONResponse(_entry(_find(service, model)))
+        """Describe one of them."""
+        return JSONResponse(_entry(find_model(_models(service), model)))
 
     return router
 
@@ -328,11 +329,16 @@ def _language_bundles(service: Service) -> list[BundleDescription]:
     return [bundle for bundle in service.bundles.values() if bundle.answer_form == "continuation"]
 
 
-def _find(service: Service, name: str) -> BundleDescription:
-    found = {bundle.name: bundle for bundle in _language_bundles(service)}
+def _models(service: Service) -> list[BundleDescription]:
+    return [bundle for bundle in service.bundles.values() if bundle.answer_form in ("continuation", "vector")]
+
+
+def find_model(bundles: Sequence[BundleDescription], name: str) -> BundleDescription:
+    """Return the bundle with this name; the error lists those that there are."""
+    found = {bundle.name: bundle for bundle in bundles}
     if name not in found:
         names = ", ".join(found)
-        served = _("Models: {names}.", names=names) if found else _("This server has no language bundle.")
+        served = _("Models: {names}.", names=names) if found else _("This server has no bundle for it.")
         text = _("The model {name!r} does not exist. {served}", name=name[:80], served=served)
         raise OpenAiProblemError(404, text, "model", "model_not_found")
     return found[name]

@@ -18,7 +18,7 @@ from manyheads.messages import Message, _
 from manyheads.serve.service.problems import ProblemError, problem
 
 _LIBRETRANSLATE = ("/translate", "/detect", "/languages", "/frontend/settings", "/health")
-_OPENAI = ("/v1/completions", "/v1/models")
+_OPENAI = ("/v1/completions", "/v1/embeddings", "/v1/models")
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded"}
 

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from manyheads.messages import Message, _
 from manyheads.serve.service.access import Access
 from manyheads.serve.service.completions_api import completions_router
+from manyheads.serve.service.embeddings_api import embeddings_router
 from manyheads.serve.service.error_shapes import error_response, problem_responses
 from manyheads.serve.service.lens_pages import LensPages
 from manyheads.serve.service.libretranslate_api import libretranslate_router
@@ -47,7 +48,14 @@ def page_router(service: Service) -> APIRouter:
 
 
 Router = Callable[[Service], APIRouter]
-ROUTERS: Sequence[Router] = (predict_router, libretranslate_router, completions_router, docs_router, page_router)
+ROUTERS: Sequence[Router] = (
+    predict_router,
+    libretranslate_router,
+    completions_router,
+    embeddings_router,
+    docs_router,
+    page_router,
+)
 _NOT_PARSED = Message(
     "The body is not valid: send JSON in UTF-8, not too deeply nested, or a form where forms are accepted."
 )

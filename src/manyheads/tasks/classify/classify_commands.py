@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,17 @@ from manyheads.tasks.columns import Column, named_pair
 from manyheads.tasks.data_files import DataFiles
 from manyheads.tasks.findings import Finding, share, verdict_of
 from manyheads.tasks.labels import check_contradictions, check_labels
+from manyheads.tasks.pretrained import (
+    FINE_TUNING_BUDGET,
+    NOTHING,
+    UPPER,
+    WHOLE,
+    Pretrained,
+    epochs_for,
+    fine_tuning_choices,
+    origin_choices,
+    window_note,
+)
 from manyheads.tasks.proposal import (
     MANY_ROWS,
     SOME_ROWS,
@@ -43,6 +54,7 @@ from manyheads.text.reading.readers import Row
 from manyheads.text.suggestions import shortened
 
 _SHORT, _LONG = 128, 256  # tokens read at once
+_FEW_FOR_FINE_TUNING = 1000  # rows
 
 
 class ClassifyInit(TaskInit):
@@ -54,6 +66,7 @@ class ClassifyInit(TaskInit):
     columns = ("text", "label")
     own_columns = frozenset({"label"})
     is_labeled = True
+    starts_from_encoder = True
 
     def recognize(self, files: DataFiles, request: Request) -> TaskGuess | None:
         """A table with a column of labels, or a file of texts and a file of labels."""
@@ -159,16 +172,8 @@ class ClassifyInit(TaskInit):
         layers = 1 if rows < SOME_ROWS else 2 if rows < MANY_ROWS else 3
         length = _SHORT if text_tokens(survey, 0.99) < 0.9 * _SHORT else _LONG
         choices = [*token_choices(survey), Choice("tokenizer.lowercase", True, "one token for “The” and “the”")]
-        if settings.multi_label:
-            choices += [
-                Choice("task.kind", "classify", "labels for each text"),
-                Choice("task.multi_label", True, "a text may have several labels, or none"),
-                Choice("task.separator", settings.separator, "between the labels of a row"),
-            ]
-        else:
-            choices.append(Choice("task.kind", "classify", "one label for each text"))
         choices += [
-            Choice("task.baseline", True, "also fit an SVM of n-grams, compare with it and mix it into the answer"),
+            *_task_choices(settings),
             Choice("task.convolution", 3, "phrases of three tokens, pooled beside attention"),
             Choice("task.head_dropout", round(dropout + 0.1, 1), "dropout before the output layer"),
             *encoder_choices(survey, layers, dropout),
@@ -181,6 +186,50 @@ class ClassifyInit(TaskInit):
             ),
         ]
         return encoder_proposal(choices, layers, count_epochs(rows, 14.0, of=10_000, power=0.5))
+
+    def propose_from(self, survey: Survey, origin: Pretrained, preset: str = "") -> Proposal:
+        """Fine-tune an encoder; of few rows, fit an output layer on its vectors."""
+        preset = NOTHING if survey.n_rows < _FEW_FOR_FINE_TUNING else preset
+        lengths = origin.lengths(survey)
+        length = origin.length_for(lengths)
+        is_frozen = preset == NOTHING
+        choices = [
+            *origin_choices(origin, preset),
+            *_task_choices(survey.settings),
+            Choice("task.pooling", origin.pooling, "how token vectors become one, as the encoder was trained"),
+            Choice("task.unit_vectors", True, "only the direction of a text's vector counts"),
+            Choice("task.probe", True, "fit the output layer by logistic regression first; validation rows choose"),
+            Choice("task.head_dropout", 0.1, "dropout before the output layer"),
+            Choice("model.max_length", length, "tokens read at once; longer texts are read in windows"),
+            Choice("model.attention_dropout", 0.0, "without it, attention is computed faster"),
+        ]
+        reason = "steps between validations, on at most 200 valid texts"
+        training = fine_tuning_choices(lengths, length, reason)
+        n_epochs = epochs_for(survey.n_rows, len(survey.counts.labels))
+        if is_frozen:
+            few = f"no gradient steps: {survey.size} are few" if survey.n_rows < _FEW_FOR_FINE_TUNING else ""
+            training, n_epochs = [Choice("train.steps", 0, few or "no gradient steps, to fit into the time")], 0.0
+        return Proposal(
+            (*choices, *training),
+            n_epochs,
+            origin.size(),
+            smaller_preset={WHOLE: UPPER, UPPER: NOTHING}.get(preset, ""),
+            budget=FINE_TUNING_BUDGET,
+            min_steps=0 if is_frozen else 100,
+            n_validations=5,
+            notes=tuple(window_note(lengths, length)),
+        )
+
+
+def _task_choices(settings: ClassifySettings) -> Iterable[Choice]:
+    """What the labels are, and the baseline."""
+    if settings.multi_label:
+        yield Choice("task.kind", "classify", "labels for each text")
+        yield Choice("task.multi_label", True, "a text may have several labels, or none")
+        yield Choice("task.separator", settings.separator, "between the labels of a row")
+    else:
+        yield Choice("task.kind", "classify", "one label for each text")
+    yield Choice("task.baseline", True, "also fit an SVM of n-grams, compare with it and mix it into the answer")
 
 
 def _batch_tokens(survey: Survey) -> int:

@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
@@ -36,6 +37,15 @@ from manyheads.tasks.calibration import Calibration
 from manyheads.tasks.classify.classification import Classification, ClassifyProbe
 from manyheads.tasks.classify.classify_commands import QUICKSTART, ClassifyDoctor, ClassifyInit
 from manyheads.tasks.classify.classify_training import Classifier, ClassifySettings, ClassifyTrainingTask
+from manyheads.tasks.classify.logistic_probe import (
+    LogisticProbe,
+    OutOfFold,
+    assign_folds,
+    fit_probe,
+    label_loss,
+    out_of_fold,
+)
+from manyheads.tasks.classify.logistic_probe import one_in as fitted_one_in
 from manyheads.tasks.classify.ngram_svm import DECISION_SCALE, Mixture, NgramSVM, one_in
 from manyheads.tasks.classify.out_of_scope import THRESHOLD, Scope, SeenNgrams, made_up_texts, stories
 from manyheads.tasks.labels import MAX_LABELS, check_label_metadata, refuse_many_labels
@@ -53,6 +63,8 @@ from manyheads.text.tokens.tokenizer import BOS, Tokenizer
 from manyheads.text.tokens.words import is_blank
 
 _MAX_SCOPE_ROWS = 200_000  # training texts whose n-grams are remembered; of more texts, every second or third …
+_MANY_FITTED = 2000  # rows; one fold chooses the penalty
+_MAX_REFITTED = 6000  # rows; with more, the validation rows are too few to miss
 _N_NEGATIVES = 100  # texts that are made up from, and stories, to score what is out of scope
 _NEGATIVES = "negatives:shuffled letters, random letters, random words, built-in stories"
 
@@ -82,6 +94,8 @@ class Classify(LabelingTask):
     scope: Scope | None = None  # None in bundles of older versions
     linear: NgramSVM | None = None  # the baseline; None if the recipe does not want it
     mixture: Mixture = field(default_factory=Mixture)
+    trained_share: float | None = None  # of the way from the probe to the trained weights; None without a probe
+    folds: OutOfFold | None = None  # within a run that fitted its validation rows too
 
     @property
     def model(self) -> Transformer:
@@ -156,7 +170,19 @@ class Classify(LabelingTask):
         stored = metadata.get("out_of_scope")
         scope = Scope.restore(stored) if stored else None
         n_rows, calibration, mixture = int(metadata["n_rows"]), Calibration.restore(metadata), Mixture.restore(metadata)
-        return cls(module, tokenizer, settings, labels, counts, n_rows, calibration, scope, mixture=mixture)
+        share = metadata.get("trained_share")
+        return cls(
+            module,
+            tokenizer,
+            settings,
+            labels,
+            counts,
+            n_rows,
+            calibration,
+            scope,
+            mixture=mixture,
+            trained_share=None if share is None else float(share),
+        )
 
     def metadata(self) -> dict[str, Any]:
         """The labels, their counts, the calibration, and what is in scope."""
@@ -166,6 +192,7 @@ class Classify(LabelingTask):
             "n_rows": self.n_rows,
             **self.calibration.metadata(),
             "mixture": self.mixture.metadata(),
+            **({} if self.trained_share is None else {"trained_share": self.trained_share}),
             "out_of_scope": self.scope.metadata() if self.scope and self.scope.is_fitted else None,
         }
 
@@ -191,8 +218,8 @@ class Classify(LabelingTask):
 
     @property
     def limit(self) -> int:
-        """The maximum number of tokens read at once; one position is for BOS."""
-        return self.model.settings.max_length - 1
+        """The maximum number of tokens of a text read at once."""
+        return self.model.settings.max_length - self.tokenizer.n_framing
 
     @property
     def label_weights(self) -> Float[Tensor, " C"] | None:
@@ -210,7 +237,7 @@ class Classify(LabelingTask):
 
     def to_ids(self, texts: Sequence[ArrayLike]) -> Int[Tensor, "B S"]:
         """A batch of token ids after BOS, whose position the pooling "first" takes."""
-        return torch.from_numpy(pad(texts, before=BOS)).to(self.model.device)
+        return torch.from_numpy(pad(texts, before=BOS, after=self.tokenizer.closes)).to(self.model.device)
 
     def targets(self, labels: Sequence[Sequence[str]]) -> Float[Tensor, "B C"]:
         """1 for each label of each text; unknown labels are left out."""
@@ -219,6 +246,69 @@ class Classify(LabelingTask):
         for row, names in zip(targets, labels, strict=True):
             row[[indices[name] for name in names if name in indices]] = 1.0
         return targets.to(self.model.device)
+
+    def fit_head(self, rows: Iterable[Row]) -> None:
+        """Fit the output layer by logistic regression, with the penalty that folds choose."""
+        sample = list(islice(rows, 0, None, fitted_one_in(self.n_rows, len(self.labels))))
+        vectors, targets = self._fitted_on(sample)
+        folds = assign_folds(targets)
+        if len(sample) > _MANY_FITTED:
+            folds[folds > 0] = -1  # one fold tells enough
+        probe, _logits = fit_probe(vectors, targets, folds, multi_label=self.settings.multi_label)
+        self._load_probe(probe)
+
+    def refit_head(self, train: Sequence[Row], valid: Sequence[Row]) -> "Classify":
+        """Fit the output layer and the linear classifier on all rows; folds score them, and choose their mixture."""
+        rows = [row for row in [*train, *valid] if set(self.settings.labels_of(row[1])) <= set(self.labels)]
+        if len(rows) > _MAX_REFITTED:
+            return self
+        vectors, targets = self._fitted_on(rows)
+        folds, texts = assign_folds(targets), [row[0] for row in rows]
+        probe, transformer = fit_probe(vectors, targets, folds, multi_label=self.settings.multi_label)
+        self._load_probe(probe)
+        task, linear = self, np.zeros_like(transformer)
+        if self.linear is not None:
+            linear = DECISION_SCALE * out_of_fold(
+                folds,
+                len(self.labels),
+                lambda fitted, others: NgramSVM.fit([texts[row] for row in fitted], targets[fitted]).decide(
+                    [texts[row] for row in others]
+                ),
+            )
+            task = replace(task, linear=NgramSVM.fit(texts, targets))
+        scored = {texts[row]: number for number, row in enumerate(np.flatnonzero(folds >= 0).tolist())}
+        parts = (torch.from_numpy(part[folds >= 0]) for part in (transformer, linear))
+        task = replace(task, folds=OutOfFold(scored, *parts))
+        return task._fit([row for row in rows if row[0] in scored])
+
+    @property
+    def is_refitted(self) -> bool:
+        """Whether it knows the folds of a refit."""
+        return self.folds is not None
+
+    def _fitted_on(self, rows: Sequence[Row]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """The vectors of rows and their targets."""
+        targets = self.targets([self.settings.labels_of(row[1]) for row in rows]).cpu().numpy() > 0
+        return self.vectors([row[0] for row in rows]).numpy(), targets
+
+    @torch.no_grad()
+    def _load_probe(self, probe: LogisticProbe) -> None:
+        self.module.output.weight.copy_(torch.from_numpy(probe.weights))
+        self.module.output.bias.copy_(torch.from_numpy(probe.bias))
+
+    def fitted_loss(self, rows: Sequence[Row]) -> float:
+        """The cross-entropy of validation rows, after mixing and calibration."""
+        usable = list(self.usable(rows))
+        known = [row for row in usable if set(self.settings.labels_of(row[1])) <= set(self.labels)]
+        texts, targets = [row[0] for row in known], self.targets([self.settings.labels_of(row[1]) for row in known])
+        transformer = self.transformer_logits(texts)
+        task = self._fit(known, transformer)
+        logits = task.mix(texts, transformer) / task.calibration.temperature
+        return label_loss(logits, targets.cpu(), multi_label=self.settings.multi_label)
+
+    def with_trained_share(self, share: float) -> "Classify":
+        """The task, noting the share."""
+        return replace(self, trained_share=share)
 
     def fit_linear(self, rows: Iterable[Row]) -> NgramSVM:
         """Fit the linear classifier to training rows; to a sample if there are very many."""
@@ -252,21 +342,47 @@ class Classify(LabelingTask):
         """The decision values of the linear classifier, on about the scale of logits."""
         if self.linear is None:
             raise ValueError("This classifier has no baseline: task.baseline is false.")
+        return self._unfitted("linear", texts, self._linear_logits)
+
+    def _linear_logits(self, texts: Sequence[str]) -> Float[Tensor, "N C"]:
+        assert self.linear is not None
         return DECISION_SCALE * torch.from_numpy(self.linear.decide(texts))
 
     def transformer_logits(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
         """The logits of the Transformer for each text, averaged over its windows."""
+        return self._unfitted(
+            "transformer", texts, lambda others: self._over_windows(others, self.module, len(self.labels), progress)
+        )
+
+    def _unfitted(
+        self, part: str, texts: Sequence[str], answer: Callable[[Sequence[str]], Float[Tensor, "N C"]]
+    ) -> Float[Tensor, "N C"]:
+        """The logits of one part; of rows that this run fitted, those out of fold."""
+        return answer(texts) if self.folds is None else self.folds.lookup(getattr(self.folds, part), texts, answer)
+
+    def vectors(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N P"]:
+        """The vector of each text before the output layer, averaged over its windows."""
+        return self._over_windows(texts, self.module.vectors, self.module.output.in_features, progress)
+
+    def embed(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N P"]:
+        """The vector of each text before the output layer, of length 1."""
+        return F.normalize(self.vectors(texts, progress), dim=-1)
+
+    def _over_windows(
+        self, texts: Sequence[str], compute: Callable[[Int[Tensor, "B S"]], Tensor], width: int, progress: Progress
+    ) -> Float[Tensor, "N P"]:
+        """What the module computes for each text, averaged over the text's windows."""
         encoded = self.tokenizer.encode_batch(texts)
         parts = [
             (text, start, ids[start:end])
             for text, ids in enumerate(encoded)
             for start, end in windows([1] * len(ids), self.limit)
         ]
-        sums, n_parts = torch.zeros(len(texts), len(self.labels)), torch.zeros(len(texts), 1)
+        sums, n_parts = torch.zeros(len(texts), width), torch.zeros(len(texts), 1)
         with evaluating(self.module):
             for batch in batches_by_length([len(ids) + 1 for *_, ids in parts]):
                 owners, starts, tokens = zip(*(parts[part] for part in batch), strict=True)
-                sums.index_add_(0, torch.tensor(owners), self.module(self.to_ids(tokens)).float().cpu())
+                sums.index_add_(0, torch.tensor(owners), compute(self.to_ids(tokens)).float().cpu())
                 n_parts.index_add_(0, torch.tensor(owners), torch.ones(len(batch), 1))
                 progress(starts.count(0))
         return sums / n_parts
@@ -314,7 +430,7 @@ class Classify(LabelingTask):
         usable = list(self.usable(rows))
         texts = [row[0] for row in usable]
         transformer = self.transformer_logits(texts)
-        task = self._fit(usable, transformer)
+        task = self if self.folds else self._fit(usable, transformer)  # the folds are more rows than these
         scope = task.scope
         if scope and texts:
             made_up = made_up_texts(texts)
@@ -323,8 +439,9 @@ class Classify(LabelingTask):
             scope = scope.fit(*features)
         return replace(task, scope=scope)
 
-    def _fit(self, rows: Sequence[Row], transformer: Float[Tensor, "N C"]) -> "Classify":
+    def _fit(self, rows: Sequence[Row], transformer: Float[Tensor, "N C"] | None = None) -> "Classify":
         """The classifier with the share of the linear classifier and the temperature that fit these rows."""
+        transformer = self.transformer_logits([row[0] for row in rows]) if transformer is None else transformer
         labels = [self.settings.labels_of(row[1]) for row in rows]
         known = [index for index, names in enumerate(labels) if set(names) <= set(self.labels)]
         texts, transformer = [rows[index][0] for index in known], transformer[known]
@@ -332,7 +449,8 @@ class Classify(LabelingTask):
         multi_label = self.settings.multi_label
         task = self
         if self.linear is not None:
-            mixture = Mixture.fit(transformer, self.linear_logits(texts), targets, multi_label=multi_label)
+            fit = Mixture.fit_cautiously if self.settings.probe else Mixture.fit
+            mixture = fit(transformer, self.linear_logits(texts), targets, multi_label=multi_label)
             task = replace(self, mixture=mixture)
         calibration = Calibration.fit(task.mix(texts, transformer), targets, multi_label=multi_label)
         return replace(task, calibration=calibration)
@@ -433,7 +551,7 @@ class Classify(LabelingTask):
         transformer = self.transformer_logits(texts, progress)
         probabilities = np.empty(transformer.shape)
         for half, other in ((slice(0, None, 2), slice(1, None, 2)), (slice(1, None, 2), slice(0, None, 2))):
-            task = self._fit(rows[other], transformer[other])
+            task = self if self.folds else self._fit(rows[other], transformer[other])
             probabilities[half] = task._calibrated(task.mix(texts[half], transformer[half]))
         return self._with_scope(self._card(rows, probabilities)[0], rows, self.mix(texts, transformer))
 

@@ -34,6 +34,12 @@ class ClassifySettings(TaskSettings):
     multi_label: bool = False  # a text may have several labels, or none
     separator: str = "|"  # between the labels of a row
     pooling: Pooling = "mean-max"  # how token vectors become the vector of the text
+    unit_vectors: bool = False  # scale the vector of the text to the length √width, so that only its direction counts
+    # Fit the output layer by logistic regression before the first step, as is best for a pretrained encoder. At the
+    # end the weights are chosen on validation rows, from those before training to those after it.
+    probe: bool = False
+    # The activation of a layer between the pooled vector and the labels, as some imported classifiers have it.
+    hidden: Literal["none", "tanh", "relu"] = "none"
     head_dropout: Rate = 0.2  # dropout of the pooled vector
     # Also fit a linear classifier of word and character n-grams. Its score is shown beside the model's, and the
     # answer is a mixture of both, weighted on the validation rows.
@@ -53,6 +59,11 @@ class ClassifySettings(TaskSettings):
         if self.multi_label and not self.separator:
             return [_('task.separator is empty: it separates the labels of a row. Use "|", for instance.')]
         return []
+
+    @property
+    def fits_head(self) -> bool:
+        """Whether something is fitted before the first step."""
+        return self.probe
 
     @property
     def loss_terms(self) -> dict[str, float]:
@@ -76,18 +87,28 @@ class Classifier(nn.Module):
         width = model.settings.width
         self.pool = Pool(settings.pooling, width)
         self.convolution = MaxConvolution(width, settings.convolution) if settings.convolution else None
+        self.has_unit_vectors = settings.unit_vectors
         self.dropout = nn.Dropout(settings.head_dropout)
-        self.output = nn.Linear(self.pool.width + (width if self.convolution else 0), n_labels)
+        n_features = self.pool.width + (width if self.convolution else 0)
+        self.hidden = nn.Linear(n_features, n_features) if settings.hidden != "none" else None
+        self.activation = torch.relu if settings.hidden == "relu" else torch.tanh
+        self.output = nn.Linear(n_features, n_labels)
 
     def forward(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B C"]:
         """The logits of each label."""
+        logits: Tensor = self.output(self.dropout(self.vectors(ids)))
+        return logits
+
+    def vectors(self, ids: Int[Tensor, "B S"]) -> Float[Tensor, "B P"]:
+        """The vector of each text, from which the output layer computes the logits."""
         is_real: Bool[Tensor, "B S"] = ids != PAD
         pooled = self.pool(self.model.encode(ids, is_real), is_real)
         if self.convolution is not None:
             vectors = self.model.source_embedding(ids, count_positions(is_real))
             pooled = torch.cat([pooled, self.convolution(vectors, is_real)], dim=-1)
-        logits: Tensor = self.output(self.dropout(pooled))
-        return logits
+        if self.hidden is not None:
+            pooled = self.activation(self.hidden(pooled))
+        return F.normalize(pooled, dim=-1) * pooled.size(-1) ** 0.5 if self.has_unit_vectors else pooled
 
 
 class MaxConvolution(nn.Module):

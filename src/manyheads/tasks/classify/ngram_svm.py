@@ -144,7 +144,8 @@ def _fit_label(features: "csr_matrix", target: NDArray[np.bool_]) -> tuple[NDArr
 # An SVM's decision values have a margin of 1: times this, they are about as far apart as logits.
 DECISION_SCALE = 4.0
 _SHARES = np.linspace(0.0, 1.0, 21)
-_PRIOR = 0.3  # standard deviation of the share around one half: with few rows it stays near
+_PRIOR = (0.5, 0.3)  # mean and standard deviation of the share: with few rows it stays near the mean
+_CAUTIOUS_PRIOR = (0.2, 0.2)  # beside a pretrained encoder
 
 
 @dataclass(frozen=True)
@@ -166,22 +167,57 @@ class Mixture:
         targets: Float[Tensor, "N C"],
         *,
         multi_label: bool = False,
+        prior: tuple[float, float] = _PRIOR,
     ) -> "Mixture":
-        """Choose the share with the highest likelihood of validation rows."""
+        """Choose the share with the highest likelihood of validation rows, given its mean and deviation before."""
         temperatures = [
             Calibration.fit(logits, targets, multi_label=multi_label).temperature for logits in (transformer, linear)
         ]
         mixture = cls(0.0, *temperatures)
+        mean, deviation = prior
         if not len(targets):
-            return replace(mixture, share=0.5)
+            return replace(mixture, share=mean)
 
         def cost(share: float) -> float:
-            logits = replace(mixture, share=share).logits(transformer, linear)
-            calibration = Calibration.fit(logits, targets, multi_label=multi_label)
-            loss = _negative_log_likelihood(logits.double() / calibration.temperature, targets, multi_label=multi_label)
-            return loss + 0.5 * ((share - 0.5) / _PRIOR) ** 2
+            losses = replace(mixture, share=share)._losses(transformer, linear, targets, multi_label=multi_label)
+            return float(losses.sum()) + 0.5 * ((share - mean) / deviation) ** 2
 
         return replace(mixture, share=float(min(_SHARES.tolist(), key=cost)))
+
+    @classmethod
+    def fit_cautiously(
+        cls,
+        transformer: Float[Tensor, "N C"],
+        linear: Float[Tensor, "N C"],
+        targets: Float[Tensor, "N C"],
+        *,
+        multi_label: bool = False,
+    ) -> "Mixture":
+        """Like `fit`, for a pretrained encoder, which the linear classifier rarely reaches with few rows.
+
+        Its share is 0 unless the mixture is better by more than one standard error.
+        """
+        mixture = cls.fit(transformer, linear, targets, multi_label=multi_label, prior=_CAUTIOUS_PRIOR)
+        alone, mixed = (
+            each._losses(transformer, linear, targets, multi_label=multi_label)
+            for each in (replace(mixture, share=0.0), mixture)
+        )
+        gain = alone - mixed
+        is_better = len(gain) > 1 and float(gain.mean()) > float(gain.std()) / len(gain) ** 0.5
+        return mixture if is_better else replace(mixture, share=0.0)
+
+    def _losses(
+        self,
+        transformer: Float[Tensor, "N C"],
+        linear: Float[Tensor, "N C"],
+        targets: Float[Tensor, "N C"],
+        *,
+        multi_label: bool,
+    ) -> Float[Tensor, " N"]:
+        """The negative log-likelihood of each row, after calibration."""
+        logits = self.logits(transformer, linear)
+        calibration = Calibration.fit(logits, targets, multi_label=multi_label)
+        return _negative_log_likelihoods(logits.double() / calibration.temperature, targets, multi_label=multi_label)
 
     @classmethod
     def restore(cls, metadata: Mapping[str, Any]) -> "Mixture":
@@ -217,11 +253,10 @@ class Mixture:
         return own + other
 
 
-def _negative_log_likelihood(
+def _negative_log_likelihoods(
     logits: Float[Tensor, "N C"], targets: Float[Tensor, "N C"], *, multi_label: bool
-) -> float:
-    """Of all rows; the labels of one row are hardly independent, so that their mean counts as one decision."""
+) -> Float[Tensor, " N"]:
+    """Of each row; the labels of one row are hardly independent, so that their mean counts as one decision."""
     if multi_label:
-        losses = F.binary_cross_entropy_with_logits(logits, targets.double(), reduction="none").mean(-1)
-        return float(losses.sum())
-    return float(F.cross_entropy(logits, targets.argmax(-1), reduction="sum"))
+        return F.binary_cross_entropy_with_logits(logits, targets.double(), reduction="none").mean(-1)
+    return F.cross_entropy(logits, targets.argmax(-1), reduction="none")

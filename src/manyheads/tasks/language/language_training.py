@@ -123,7 +123,7 @@ class LanguageTrainingTask:
     def loss(self, batch: PackedBatch, step: int) -> Tensor:
         """Cross-entropy per token, including EOS."""
         hidden, written = hidden_of(self.model, batch)
-        return projected_loss(hidden[None], self.model.output.weight, written, 0.0)
+        return projected_loss(*self.model.output.factors(hidden[None]), written, 0.0)
 
     def describe(self, plan: Plan) -> str:
         """The number of windows in a batch, and the beginnings of the first three."""

@@ -161,8 +161,8 @@ class Masked(DocumentTask):
 
     @property
     def limit(self) -> int:
-        """The maximum number of tokens read at once; one position is for BOS."""
-        return self.model.settings.max_length - 1
+        """The maximum number of tokens of a text read at once."""
+        return self.model.settings.max_length - self.tokenizer.n_framing
 
     def check(self, text: str, where: str) -> None:
         """Raise DataError if a text has no [MASK] or is too long for the model."""
@@ -278,7 +278,8 @@ class Masked(DocumentTask):
         encoded = [
             self._encode(text, _("text {number}", number=number)) for number, text in enumerate(texts, start=first + 1)
         ]
-        inputs = [torch.tensor([BOS, *ids], device=self.model.device) for ids in encoded]
+        after = [] if self.tokenizer.closes is None else [self.tokenizer.closes]
+        inputs = [torch.tensor([BOS, *ids, *after], device=self.model.device) for ids in encoded]
         predicted = self._predict_masks(inputs, [ids == MASK for ids in inputs])
         return [self._fill(ids, log_probabilities) for ids, log_probabilities in zip(encoded, predicted, strict=True)]
 

@@ -65,17 +65,18 @@ class Masker:
     settings: MaskedSettings
     vocab_size: int
     words: WordTable | None  # if whole words are masked
+    closes: int | None = None  # the id after a text
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, settings: MaskedSettings) -> "Masker":
         """Create a masker for a tokenizer."""
         words = WordTable.of(tokenizer) if settings.whole_words else None
-        return cls(settings, tokenizer.vocab_size, words)
+        return cls(settings, tokenizer.vocab_size, words, tokenizer.closes)
 
     def mask(self, texts: Sequence[NDArray[np.integer]], seed: int, device: torch.device) -> MaskedBatch:
         """Mask a batch of texts, each after BOS; the result depends on the arguments only."""
         rng = np.random.default_rng(seed)
-        ids = pad(texts, before=BOS)
+        ids = pad(texts, before=BOS, after=self.closes)
         is_masked = np.zeros(ids.shape, dtype=np.bool_)
         for row, text in enumerate(texts):
             is_masked[row, 1 : len(text) + 1] = self._choose(text, rng)
@@ -122,7 +123,7 @@ class MaskedTrainingTask:
         """Cross-entropy per masked token; other positions are not projected."""
         model = self.task.model
         hidden = model.encode(batch.ids, batch.ids != PAD)
-        return projected_loss(hidden[batch.is_masked][None], model.output.weight, batch.masked_ids, 0.0)
+        return projected_loss(*model.output.factors(hidden[batch.is_masked][None]), batch.masked_ids, 0.0)
 
     def describe(self, plan: Windows) -> str:
         """The number of windows in a batch, and the beginnings of the first three."""

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from manyheads import corpora
 from manyheads.data.cleaning import PAIR, Fields
@@ -210,7 +212,8 @@ class Seq2Seq(PairTask):
     def encode_rows(rows: Sequence[Row], tokenizer: Tokenizer, settings: Seq2SeqSettings) -> list[list[list[int]]]:
         """The token ids of each side; placeholders stand for what is copied."""
         masked = [tokenizer.placeholders.mask_pair(*row) for row in rows]
-        return [tokenizer.encode_batch([row[side] for row in masked]) for side in (0, 1)]
+        sides = (tokenizer, tokenizer.target)
+        return [own.encode_batch([row[side] for row in masked]) for side, own in enumerate(sides)]
 
     @staticmethod
     def max_row_length(model: ModelSettings, settings: Seq2SeqSettings) -> int:
@@ -277,7 +280,7 @@ class Seq2Seq(PairTask):
     @property
     def limit(self) -> int:
         """The maximum number of tokens of a text; one position is for EOS."""
-        return self.model.settings.max_length - 1
+        return self.model.settings.max_length - 1 - max(len(self.tokenizer.opens), len(self.tokenizer.leads))
 
     @property
     def is_translation(self) -> bool:
@@ -308,14 +311,19 @@ class Seq2Seq(PairTask):
         refuse_blank(text)
         copied = None if answer is None else [answer[start:end] for start, end in copyable_spans(answer)]
         assigned = self.tokenizer.placeholders.assign(text, copied)
+        opens, leads = (
+            tuple(special_token(self.tokenizer, number) for number in ids)
+            for ids in (self.tokenizer.opens, self.tokenizer.leads)
+        )
         source = (
+            *opens,
             *check_fits(masked_tokens(self.tokenizer, text, assigned), self.limit),
             special_token(self.tokenizer, EOS, len(text)),
         )
-        model_input = ModelInput(text, source=source, target=(special_token(self.tokenizer, BOS),))
+        model_input = ModelInput(text, source=source, target=(special_token(self.tokenizer, BOS), *leads))
         if answer is None:
             return model_input
-        tokens = check_fits(masked_tokens(self.tokenizer, answer, assigned), self.limit, _("The answer"))
+        tokens = check_fits(masked_tokens(self.tokenizer.target, answer, assigned), self.limit, _("The answer"))
         return replace(
             model_input,
             answer=answer,
@@ -335,6 +343,7 @@ class Seq2Seq(PairTask):
             eos=EOS,
             forbidden=_SPECIAL_TOKENS.forbidden,
             settings=settings,
+            prompt=self._prompt(len(source)),
             streams=[0],
             tap=tap,
         )
@@ -343,6 +352,10 @@ class Seq2Seq(PairTask):
         written = with_output(model_input, self.tokenizer, output, best.ids, has_ended=best.finished)
         assigned = self.tokenizer.placeholders.assign(model_input.text)
         return best, with_copied_spans(written, restore(output, assigned)) if assigned else written
+
+    def _prompt(self, n_rows: int) -> Int[Tensor, "B P"] | None:
+        leads = self.tokenizer.leads
+        return torch.tensor([leads] * n_rows, device=self.model.device) if leads else None
 
     def lens_output(self, model_input: ModelInput) -> LensOutput:
         """The tokens of the input's target, with their probabilities and alternatives."""
@@ -362,7 +375,8 @@ class Seq2Seq(PairTask):
 
     def engine_for(self, settings: DecodeSettings, n_texts: int = 1) -> Engine:
         """The engine that decodes this many texts with these settings."""
-        return self.engine.select(self.model, _SPECIAL_TOKENS, settings, n_texts)
+        special_tokens = replace(_SPECIAL_TOKENS, leads=self.tokenizer.leads)
+        return self.engine.select(self.model, special_tokens, settings, n_texts)
 
     def fits(self, text: str) -> bool:
         """Whether a text is short enough for the model; a text to translate is divided if it is not."""

@@ -50,6 +50,9 @@ class Seq2SeqTrainingTask:
     def make(self, plan: NDArray[np.int64], seed: int) -> TensorBatch:
         """Make one batch; with subword sampling, its texts are tokenized at random."""
         sides = [self._sampled(side, plan, seed) for side in (0, 1)]
+        before = (self.tokenizer.opens, self.tokenizer.leads)
+        if any(before):
+            sides = [[[*own, *ids] for ids in side] for own, side in zip(before, sides, strict=True)]
         batch = self._to_tensors(make_batch(*sides))
         self.data.encoded.release()
         return batch
@@ -85,8 +88,7 @@ class Seq2SeqTrainingTask:
         )
         is_real = batch.target_output != PAD
         return projected_loss(
-            hidden.unflatten(0, (-1, len(is_real)))[:, is_real],
-            self.model.output.weight,
+            *self.model.output.factors(hidden.unflatten(0, (-1, len(is_real)))[:, is_real]),
             batch.target_output[is_real],
             self.settings.smoothing,
             self.settings.consistency,

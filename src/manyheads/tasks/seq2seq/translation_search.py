@@ -236,10 +236,11 @@ class PartSearch:
 
     def _batches(self, rows: Sequence[int], engine: Engine) -> Iterator[tuple[list[int], list[list[int]], list[int]]]:
         """The rows, sources and streams of each batch; parts of similar length are decoded together."""
+        opens = self.tokenizer.opens
         lengths = np.array([[len(self.encoded[row]) + 1] for row in rows], dtype=np.int64).reshape(-1, 1)
         for batch in plan_batches(lengths, engine.max_batch_tokens, seed=0, epoch=0):
             chosen = [rows[index] for index in batch.tolist()]
-            yield chosen, [[*self.encoded[row], EOS] for row in chosen], [self.streams[row] for row in chosen]
+            yield chosen, [[*opens, *self.encoded[row], EOS] for row in chosen], [self.streams[row] for row in chosen]
 
     def _lacks_placeholder(self, row: int, hypothesis: Hypothesis) -> bool:
         copied = self.tokenizer.placeholder_ids if self.parts[row].assigned else ()

@@ -15,6 +15,14 @@ from manyheads.tasks.columns import Column
 from manyheads.tasks.data_files import DataFiles, FolderListing
 from manyheads.tasks.findings import MAX_EXAMPLES, Finding, excerpt, share, verdict_of
 from manyheads.tasks.labels import check_contradictions, check_labels
+from manyheads.tasks.pretrained import (
+    FINE_TUNING_BUDGET,
+    UPPER,
+    WHOLE,
+    Pretrained,
+    fine_tuning_choices,
+    origin_choices,
+)
 from manyheads.tasks.proposal import (
     FEW_ROWS,
     N_SPARE_TOKENS,
@@ -55,6 +63,7 @@ class TagInit(TaskInit):
     columns = ("text", "tags", "label")
     own_columns = frozenset({"tags"})
     is_labeled = True
+    starts_from_encoder = True
     takes_columns_of_lines = True  # CoNLL columns have numbers
     n_validated = 1000  # the F1 of fewer sentences is noisy
     takes_scheme = True
@@ -151,23 +160,13 @@ class TagInit(TaskInit):
 
     def propose(self, survey: Survey, preset: str = "") -> Proposal:
         """An encoder of three layers and a CRF; characters as tokens, if characters are tagged."""
-        settings: TagSettings = survey.settings
         by_character = _are_characters(survey)
         n_tokens = survey.length_quantile(0.999) / 2 if by_character else text_tokens(survey, 0.999)
         length = next((length for length in _LENGTHS if n_tokens < 0.9 * length), 1024)
         dropout = dropout_for(survey)
         choices = [*(_character_choices(survey) if by_character else token_choices(survey))]
-        choices.append(Choice("task.kind", "tag", "a tag for each word"))
-        if settings.scheme != "auto":
-            choices.append(Choice("task.scheme", settings.scheme, "how the tags encode spans"))
-        if settings.intents:
-            choices.append(Choice("task.intents", True, "each text also has an intent"))
-            choices.append(Choice("task.smoothing", 0.1, "label smoothing of intents"))
-        is_every_word = all(tag.startswith("B-") for row in survey.sample for tag in row[1].split(" "))
-        if not by_character and not is_every_word:
-            choices.append(Choice("task.swapping", 0.3, "share of spans replaced by another span of the same label"))
         choices += [
-            Choice("task.baseline", True, "also fit a linear CRF, compare with it and mix it into the answer"),
+            *_task_choices(survey),
             *encoder_choices(survey, 3, dropout),
             Choice("model.token_dropout", round(dropout / 2, 2), "drops whole tokens, so that the context counts too"),
             Choice("model.max_length", length, "tokens; longer sentences are left out of training"),
@@ -179,6 +178,44 @@ class TagInit(TaskInit):
             Choice("train.patience", 15, "stop after this many validations without a better one, and keep the best"),
         ]
         return encoder_proposal(choices, 3, count_epochs(survey.n_rows, 35.0, of=13_000, power=0.4))
+
+    def propose_from(self, survey: Survey, origin: Pretrained, preset: str = "") -> Proposal:
+        """Fine-tune an encoder; the vector of a word is the mean of its tokens."""
+        lengths = origin.lengths(survey)
+        length = origin.length_for(lengths, share=1.0)
+        reason = f"steps between validations, on at most {self.n_validated:,} valid sentences"
+        choices = [
+            *origin_choices(origin, preset),
+            *_task_choices(survey),
+            Choice("task.head_dropout", 0.1, "dropout before the output layer"),
+            Choice("model.max_length", length, "tokens; longer sentences are left out of training"),
+            Choice("model.attention_dropout", 0.0, "without it, attention is computed faster"),
+            *fine_tuning_choices(lengths, length, reason),
+        ]
+        return Proposal(
+            tuple(choices),
+            count_epochs(survey.n_rows, 4.0, of=13_000, power=0.3),
+            origin.size(),
+            smaller_preset={WHOLE: UPPER}.get(preset, ""),
+            budget=FINE_TUNING_BUDGET,
+            min_steps=200,
+            n_validations=10,
+        )
+
+
+def _task_choices(survey: Survey) -> Iterable[Choice]:
+    """What the tags are, swapped spans, and the baseline."""
+    settings: TagSettings = survey.settings
+    yield Choice("task.kind", "tag", "a tag for each word")
+    if settings.scheme != "auto":
+        yield Choice("task.scheme", settings.scheme, "how the tags encode spans")
+    if settings.intents:
+        yield Choice("task.intents", True, "each text also has an intent")
+        yield Choice("task.smoothing", 0.1, "label smoothing of intents")
+    is_every_word = all(tag.startswith("B-") for row in survey.sample for tag in row[1].split(" "))
+    if not _are_characters(survey) and not is_every_word:
+        yield Choice("task.swapping", 0.3, "share of spans replaced by another span of the same label")
+    yield Choice("task.baseline", True, "also fit a linear CRF, compare with it and mix it into the answer")
 
 
 def _refuse_tag_ids(files: DataFiles) -> None:

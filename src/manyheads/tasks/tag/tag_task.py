@@ -208,7 +208,7 @@ class Tag(LabelingTask):
         """
         texts = [row[0].split(" ") for row in rows]
         words = list({word for text in texts for word in text})
-        tokens = dict(zip(words, tokenizer.encode_batch(words), strict=True))
+        tokens = dict(zip(words, tokenizer.encode_words(words), strict=True))
         ids = [[token_id for word in text for token_id in tokens[word]] for text in texts]
         return [ids, [[len(tokens[word]) for word in text] for text in texts]]
 
@@ -296,12 +296,12 @@ class Tag(LabelingTask):
     def hash_words(self, rows: Iterable[Row]) -> Iterator[Int[Tensor, "1 T"]]:
         """The word hashes of each row."""
         for row in rows:
-            yield WordBatch.of([self.tokenizer.encode_batch(row[0].split(" "))], torch.device("cpu")).word_hashes
+            yield WordBatch.of([self.tokenizer.encode_words(row[0].split(" "))], torch.device("cpu")).word_hashes
 
     @property
     def limit(self) -> int:
-        """The maximum number of tokens read at once; one position is for BOS."""
-        return self.model.settings.max_length - 1
+        """The maximum number of tokens of a text read at once."""
+        return self.model.settings.max_length - self.tokenizer.n_framing
 
     def training_task(self, data: TrainingData) -> TagTrainingTask:
         """The task as the training loop sees it."""
@@ -314,7 +314,7 @@ class Tag(LabelingTask):
         tokens = (
             token
             for word in split_text(text, self.split_by)
-            for token in shift_spans(self.tokenizer.iter_tokens(word.text), word.start, word.end)
+            for token in shift_spans(self.tokenizer.word_tokens(word.text), word.start, word.end)
         )
         return encoder_input(self.tokenizer, text, answer, tokens, limit=self.limit)
 

@@ -35,6 +35,7 @@ class TagSettings(TaskSettings):
     # How tags encode spans. IO and words are labels without letters; with words, each word is a span of its own.
     scheme: Literal["auto", "IOB1", "IOB2", "BIOES", "BMES", "IO", "words"] = "auto"
     decoder: Literal["constrained", "crf"] = "crf"  # crf: learned transitions; constrained: only valid ones
+    word_vector: Literal["mean", "first"] = "mean"  # the vector of a word: the mean of its tokens, or its first token
     head_dropout: Rate = 0.2  # dropout before the output layer
     # Also fit a linear CRF of words, their parts and their neighbors. Its score is shown beside the model's, and the
     # answer is a mixture of both, weighted on the validation rows.
@@ -133,6 +134,7 @@ class Tagger(nn.Module):
     def __init__(self, model: Transformer, states: States, n_intents: int, settings: TagSettings) -> None:
         super().__init__()
         self.model = model
+        self.reads_first = settings.word_vector == "first"
         self.dropout = nn.Dropout(settings.head_dropout)
         self.output = nn.Linear(model.settings.width, len(states))
         self.crf = CRF(states, learned=settings.decoder == "crf")
@@ -152,7 +154,8 @@ class Tagger(nn.Module):
         is_real: Bool[Tensor, "B S"] = ids != PAD
         n_words = word_hashes.size(1)
         hidden = self.model.encode(ids, is_real)
-        pooled = self.dropout(_mean_by(hidden, words, n_words + 1)[:, :n_words])
+        read = words.masked_fill(words == words.roll(1, dims=1), n_words) if self.reads_first else words
+        pooled = self.dropout(_mean_by(hidden, read, n_words + 1)[:, :n_words])
         intents = self.intent(self.dropout(self.pool(hidden, is_real))) if hasattr(self, "intent") else None
         scores = self.output(pooled)
         return scores if self.ngrams is None else scores + self.ngrams(word_hashes), intents
@@ -177,11 +180,13 @@ class WordBatch:
     is_real: Bool[Tensor, "B T"]
 
     @classmethod
-    def of(cls, texts: Sequence[Sequence[Sequence[int]]], device: torch.device) -> "WordBatch":
-        """Make a batch of texts, given as the token ids of each word; BOS is prepended."""
+    def of(
+        cls, texts: Sequence[Sequence[Sequence[int]]], device: torch.device, *, closes: int | None = None
+    ) -> "WordBatch":
+        """Make a batch of texts, given as the token ids of each word; BOS is prepended, and `closes` appended."""
         n_words = [len(text) for text in texts]
         longest = max(n_words)
-        ids = pad([[number for word in text for number in word] for text in texts], before=BOS)
+        ids = pad([[number for word in text for number in word] for text in texts], before=BOS, after=closes)
         words = np.full_like(ids, longest)
         for row, text in zip(words, texts, strict=True):
             owners = np.repeat(np.arange(len(text)), [len(word) for word in text])
@@ -248,7 +253,7 @@ class TagTrainingTask:
         device = self.module.model.device
         paths = pad([self.states.path_of(tags) for _, tags in rows])
         return TaggedBatch(
-            WordBatch.of([tokens for tokens, _ in rows], device),
+            WordBatch.of([tokens for tokens, _ in rows], device, closes=self.tokenizer.closes),
             torch.from_numpy(paths).to(device),
             torch.tensor(intents, device=device),
         )
@@ -280,7 +285,7 @@ class TagTrainingTask:
         if len(self.known) > _MAX_CACHED:
             self.known.clear()
             new = list(set(words))
-        self.known.update(zip(new, self.tokenizer.encode_batch(new), strict=True))
+        self.known.update(zip(new, self.tokenizer.encode_words(new), strict=True))
         return [self.known[word] for word in words]
 
     def loss(self, batch: TaggedBatch, step: int) -> Tensor:

@@ -184,9 +184,9 @@ class WordTagger:
 
     def _score(self, texts: Sequence[Sequence[str]], progress: Progress) -> Scores:
         """The scores of each text's words and of its intents, averaged over its windows."""
-        limit = self.module.model.settings.max_length - 1  # one position is for BOS
+        limit = self.module.model.settings.max_length - self.tokenizer.n_framing
         vocabulary = list({word for words in texts for word in words})
-        tokens = dict(zip(vocabulary, self.tokenizer.encode_batch(vocabulary), strict=True))
+        tokens = dict(zip(vocabulary, self.tokenizer.encode_words(vocabulary), strict=True))
         # Of a word that is longer than what the model can read at once, the start is read.
         encoded = [[tokens[word][:limit] for word in words] for words in texts]
         parts = [
@@ -201,7 +201,11 @@ class WordTagger:
         n_parts = torch.zeros(len(texts), 1)
         for batch in batches_by_length([1 + sum(map(len, encoded[text][start:end])) for text, start, end in parts]):
             chosen = [parts[part] for part in batch]
-            read = WordBatch.of([encoded[text][start:end] for text, start, end in chosen], self.module.model.device)
+            read = WordBatch.of(
+                [encoded[text][start:end] for text, start, end in chosen],
+                self.module.model.device,
+                closes=self.tokenizer.closes,
+            )
             tag_scores, intent_logits = self.module(read.ids, read.words, read.word_hashes)
             for row, (text, start, end) in enumerate(chosen):
                 scores[text][start:end] += tag_scores[row, : end - start].float().cpu()
@@ -329,8 +333,8 @@ class TagProbe:
     def _scores(self, n_rows: int) -> Scores:
         """The mixed scores of each copy."""
         texts = [word.text for word in self.words]
-        encoded = self.task.tokenizer.encode_batch(texts)
-        read = WordBatch.of([encoded] * n_rows, self.task.model.device)
+        encoded = self.task.tokenizer.encode_words(texts)
+        read = WordBatch.of([encoded] * n_rows, self.task.model.device, closes=self.task.tokenizer.closes)
         words, intents = self.task.module(read.ids, read.words, read.word_hashes)
         no_intents = torch.zeros(n_rows, len(self.tagger.intents))
         own = Scores(list(words.float().cpu()), no_intents if intents is None else intents.float().cpu())

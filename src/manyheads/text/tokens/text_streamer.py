@@ -26,7 +26,7 @@ class TextStreamer:
     def add(self, token_id: int) -> str:
         """Add one token and return the text that is now final."""
         self._pending.append(token_id)
-        return "" if self._ends_inside_character() else self._decode_pending()
+        return "" if self.tokenizer.ends_inside_character(self._pending) else self._decode_pending()
 
     def finish(self) -> str:
         """Return the text that was held back; an incomplete character is dropped."""
@@ -44,16 +44,6 @@ class TextStreamer:
         n_final = len(self._held) - _overlap(self._held, self.stops)
         text, self._held = self._held[:n_final], self._held[n_final:]
         return text
-
-    def _ends_inside_character(self) -> bool:
-        """Return whether the pending tokens end with an incomplete UTF-8 character."""
-        for n_bytes, token_id in enumerate(reversed(self._pending[-3:]), start=1):
-            byte = self.tokenizer.byte_of(token_id)
-            if byte is None or byte < 0x80:
-                return False
-            if byte >= 0xC0:  # a lead byte gives the number of bytes of its character
-                return n_bytes < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
-        return False
 
 
 def first_stop(text: str, stops: Sequence[str]) -> int | None:

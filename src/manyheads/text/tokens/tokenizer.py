@@ -69,6 +69,20 @@ class Tokenizer:
     and the byte tokens of ▁ are inserted between the parts; SentencePiece decodes them correctly.
     """
 
+    opens: tuple[int, ...] = ()  # the ids before a source; some imported models read them
+    leads: tuple[int, ...] = ()  # the ids between BOS and a target; some imported models begin every output with them
+    closes: int | None = None  # the id after a text that an encoder reads: EOS for models like BERT
+
+    @property
+    def target(self) -> "Tokenizer":
+        """The tokenizer of the texts that a model writes; some imported models have another one for them."""
+        return self
+
+    @property
+    def n_framing(self) -> int:
+        """The positions of an encoder that are not for the text: BOS and what closes it."""
+        return 1 if self.closes is None else 2
+
     def __init__(self, blob: bytes) -> None:
         self._blob = blob
         self._processor = Processor(model_proto=blob)
@@ -108,6 +122,10 @@ class Tokenizer:
         )
         if not blob:
             raise BundleError(str(damaged))
+        if blob.startswith(b"{"):
+            from manyheads.text.tokens.imported_tokenizer import ImportedTokenizer  # it is a subclass
+
+            return ImportedTokenizer.from_json(blob, name)
         try:
             tokenizer = cls(blob)
             special = [tokenizer._processor.piece_to_id(text) for text in ("<pad>", "<unk>", "<s>", "</s>")]
@@ -188,6 +206,10 @@ class Tokenizer:
         # A list is encoded in a new thread, whatever num_threads is. On a busy machine it waits for a core, for 5 ms.
         return self._encode(texts, lambda processor, batch: [processor.encode(text) for text in batch])
 
+    def encode_words(self, words: Sequence[str]) -> list[list[int]]:
+        """Return the token ids of each word as it is within a text, after a space."""
+        return self.encode_batch(words)
+
     def encode_continuation(self, text: str) -> list[int]:
         """Return the token ids of a text that continues another on the same line, without a space before it."""
         return self._encode([METASPACE + text], lambda processor, batch: [processor.encode(text) for text in batch])[0][
@@ -230,6 +252,16 @@ class Tokenizer:
         """Return the byte that a byte token encodes, or None for any other token."""
         return int(self.id_to_token(token_id)[1:-1], 16) if self._processor.is_byte(token_id) else None
 
+    def ends_inside_character(self, ids: Sequence[int]) -> bool:
+        """Return whether these ids end with an incomplete UTF-8 character."""
+        for n_bytes, token_id in enumerate(reversed(ids[-3:]), start=1):
+            byte = self.byte_of(token_id)
+            if byte is None or byte < 0x80:
+                return False
+            if byte >= 0xC0:  # a lead byte gives the number of bytes of its character
+                return n_bytes < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4)
+        return False
+
     def id_to_token(self, token_id: int) -> str:
         """Return a token as it is in the vocabulary: ▁ for a space, <0xE2> for a byte."""
         return str(self._processor.id_to_piece(token_id))
@@ -252,6 +284,10 @@ class Tokenizer:
     def iter_tokens(self, text: str) -> Iterator[Token]:
         """Yield the tokens of a text one by one, for texts whose tokens should not all be in memory."""
         return self.tokens_from_ids(self.encode(text))
+
+    def word_tokens(self, word: str) -> Iterator[Token]:
+        """Yield the tokens of a word as `encode_words` encodes it."""
+        return self.iter_tokens(word)
 
     def tokens_from_ids(self, ids: Sequence[int], *, is_continuation: bool = False) -> Iterator[Token]:
         """Yield the tokens with these ids, with their spans in the text that `decode` returns for them.

@@ -33,6 +33,8 @@ _CHINESE_CHARACTER = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ff
 LOWERCASE = "<lowercase>"  # a control symbol that marks a tokenizer which folds case
 _MODEL_TYPES = {"unigram": "unigram", "bpe": "bpe", "character": "char"}  # SentencePiece's names
 
+MIN_VOCAB_SIZE = 300  # bytes and special tokens, and some more
+
 
 @dataclass(frozen=True, kw_only=True)
 class TokenizerSettings:
@@ -47,7 +49,7 @@ class TokenizerSettings:
     # How tokens are learned: a unigram language model, byte-pair encoding, or one token per character.
     kind: Literal["unigram", "bpe", "character"] = "unigram"
     # Number of tokens, including 4 special tokens and 256 byte tokens; small texts yield fewer.
-    vocab_size: Annotated[int, Range(300, 1_000_000)] = 8000
+    vocab_size: Annotated[int, Range(MIN_VOCAB_SIZE, 1_000_000)] = 8000
     # Strength of subword sampling during training, typically 0.1; 0: none.
     sampling: Annotated[float, Range(0, 1)] = 0.0
     # Whether a token may contain several Chinese characters. Since words are not separated by spaces, "joined" gives

@@ -112,6 +112,7 @@ export function mountAnswerView(root, context) {
       isTagged ? entityText(trace.text, output.spans, null, labelsOf(output, free), wordsOf(trace)) : null,
       isTagged && output.spans.length === 0 ? el("p", { class: "note-small" }, t("answer_no_entities")) : null,
       ...(trace.answer_form === "masks" ? masks(trace, free) : []),
+      trace.answer_form === "vector" ? el("p", {}, (free ?? output).answer) : null,
       ...(isTagged ? [] : labels(output, free)),
       ngrams(trace),
     ]);

@@ -136,6 +136,20 @@ function masksOutput(session, { text, prediction }, { t }) {
   ];
 }
 
+const N_NUMBERS = 8;
+
+/** The beginning of a vector. @param {Session} _ @param {Result} result @param {PlayContext} context */
+function vectorOutput(_, { prediction }, { t }) {
+  const numbers = numbersOf(prediction);
+  return [
+    el("p", { class: "play-answer" }, el("code", {}, `${numbers.slice(0, N_NUMBERS).map((x) => x.toFixed(3)).join(", ")}, …`)),
+    el("p", { class: "hint" }, t("play_vector", { n: numbers.length })),
+  ];
+}
+
+/** @param {Prediction} prediction @returns {number[]} */
+const numbersOf = ({ answer }) => (Array.isArray(answer) ? answer : []);
+
 /**
  * Answers that are no running text: what is shown of them, and the text that "Copy" copies.
  * @typedef {{ show: (session: Session, result: Result, context: PlayContext) => HTMLElement[], copied: (session: Session, result: Result) => string }} Output
@@ -144,6 +158,7 @@ function masksOutput(session, { text, prediction }, { t }) {
 export const OUTPUTS = {
   labels: { show: labelsOutput, copied: (_, { prediction }) => (prediction.labels ?? [prediction.label ?? ""]).join(" | ") },
   spans: { show: spansOutput, copied: (_, { prediction }) => (prediction.spans ?? []).map((span) => `${span.text}\t${span.label}`).join("\n") },
+  vector: { show: vectorOutput, copied: (_, { prediction }) => JSON.stringify(numbersOf(prediction)) },
   masks: { show: masksOutput, copied: (session, { text, prediction }) => filledText(text, prediction, session.chosen) },
 };
 

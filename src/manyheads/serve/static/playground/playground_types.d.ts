@@ -43,6 +43,7 @@ export type Prediction = {
   spans?: Entity[];
   text?: string;
   gaps?: Guess[][];
+  vector?: number[];
   unseen_words?: string[];
 };
 

@@ -52,6 +52,7 @@ export const SETTINGS = {
     NO_REPEAT,
   ],
   masks: [],
+  vector: [],
 };
 
 /** The values of all settings of a bundle, usual ones included. @param {Session} session @returns {Values} */

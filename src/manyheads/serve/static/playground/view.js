@@ -266,6 +266,12 @@ const EXAMPLES = {
     de: ["Zwei Katzen [MASK] im Garten.", "Der Lehrer hat ein [MASK] Buch gekauft."],
     fr: ["Deux chats [MASK] dans le jardin.", "Le professeur a acheté un [MASK] rouge."],
   },
+  vector: {
+    en: ["Two cats are sleeping in the garden.", "How do I reset my password?"],
+    zh: ["两只猫在花园里睡觉。", "怎样重置密码？"],
+    de: ["Zwei Katzen schlafen im Garten.", "Wie setze ich mein Passwort zurück?"],
+    fr: ["Deux chats dorment dans le jardin.", "Comment réinitialiser mon mot de passe ?"],
+  },
 };
 
 /** Examples in the language that the bundle reads, or in two if it is not known. @param {Bundle} bundle @returns {readonly string[]} */
