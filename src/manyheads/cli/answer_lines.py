@@ -98,11 +98,8 @@ class AnswerLines:
 
     def write(self, lines: Sequence[str], start: int) -> Iterator[str]:
         """Yield the output lines of a batch; `start` is the number of its first line, counted from 1."""
-        answers = self.answerer.answers(
-            lines, self.options.answer, first=start - 1, name=lambda index: self.name_line(start + index)
-        )
-        for number, answer in enumerate(answers, start):
-            self.remarks.add(number, answer)
+        numbers = range(start, start + len(lines))
+        for number, answer in zip(numbers, self.answers(lines, start - 1, numbers), strict=True):
             if self.options.as_json:
                 yield self._json(number, answer)
             elif self.n_best > 1:
@@ -112,6 +109,15 @@ class AnswerLines:
             else:
                 yield answer.line()
 
+    def answers(self, texts: Sequence[str], first: int, numbers: Sequence[int]) -> "Iterator[Answer]":
+        """Yield the answers to a batch, the first of which has the index `first`; `numbers` name its lines or rows."""
+        answers = self.answerer.answers(
+            texts, self.options.answer, first=first, name=lambda index: self.name_line(numbers[index])
+        )
+        for number, answer in zip(numbers, answers, strict=True):
+            self.remarks.add(number, answer)
+            yield answer
+
     def write_document(self, html: str) -> str:
         """Return the output of an HTML document."""
         (answer,) = self.answerer.answers([html], self.options.answer, first=0)
@@ -120,9 +126,13 @@ class AnswerLines:
 
     def _json(self, number: int, answer: "Answer") -> str:
         """Return an answer as a JSON object."""
+        return json.dumps(self.fields(number, answer), ensure_ascii=False)
+
+    def fields(self, number: int, answer: "Answer") -> dict[str, Any]:
+        """Return the number of a line and its answer as JSON values."""
         from manyheads.answer.answer import answer_fields
 
-        return json.dumps({"line": number, **answer_fields(answer, self.answerer.bundle)}, ensure_ascii=False)
+        return {"line": number, **answer_fields(answer, self.answerer.bundle)}
 
 
 def _candidate_lines(number: int, answer: "Answer") -> Iterator[str]:

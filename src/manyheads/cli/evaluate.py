@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from manyheads.cli.options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
+from manyheads.cli.options import (
+    THRESHOLD,
+    column_option,
+    decode_changes,
+    decode_options,
+    with_decode_changes,
+    with_threshold,
+)
 from manyheads.cli.output import open_output, quoted
 from manyheads.messages import _, _n
 from manyheads.text.reading.formats import table_suffixes
@@ -376,6 +383,10 @@ def _test_sets(
     """Return the rows of DATA, or of the test sets of the bundle's recipe."""
     if not data:
         return _recipe_test_sets(loaded, bundle, test_set)
+    from manyheads.run.bundle_columns import columns_for
+
+    fields = loaded.task.fields(loaded.task.settings)
+    columns = columns_for(loaded, data, fields, columns, column_option)
     name = " + ".join(file.name for file in data)
     return {name: list(loaded.task.read([str(file) for file in data], columns, loaded.task.settings))}
 

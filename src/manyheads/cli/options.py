@@ -110,6 +110,13 @@ VALID_FILES = click.option(
 )
 
 
+def column_option(field: str, column: str) -> str:
+    """Return the option that chooses the column of a field, as a part of a command to copy."""
+    from manyheads.cli.output import quoted
+
+    return f"--{field}-column {quoted(column)}"
+
+
 def text_options(command: Command) -> Command:
     """Add the options of translations to a command."""
     for option in reversed(_TEXT_OPTIONS):
