@@ -24,6 +24,7 @@ def test_public_names() -> None:
         "draw_head",
         "draw_overview",
         "gated",
+        "init",
         "load",
         "trace",
         "train",

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyheads.api import AblatedBundle, InspectableBundle, load, trace, train, walk
+    from manyheads.api import AblatedBundle, InspectableBundle, init, load, trace, train, walk
     from manyheads.bundle import Bundle
     from manyheads.decode import DecodeSettings
     from manyheads.errors import ManyheadsError
@@ -36,6 +36,7 @@ _HOMES = {
     "draw_head": "manyheads.lens.pictures.head_pictures",
     "draw_overview": "manyheads.lens.pictures.head_pictures",
     "gated": "manyheads.model",
+    "init": "manyheads.api",
     "load": "manyheads.api",
     "trace": "manyheads.api",
     "train": "manyheads.api",
@@ -58,6 +59,7 @@ __all__ = [
     "draw_head",
     "draw_overview",
     "gated",
+    "init",
     "load",
     "trace",
     "train",
