@@ -28,6 +28,7 @@ NameLine = Callable[[int], str]  # names the line of this number, counted from 1
 
 _DOCUMENT_SUFFIXES = (".html", ".htm", ".xhtml")
 
+_OWN = ("as_json", "engine", "use_shortlist", "device", "baseline_only")  # options of `PredictOptions` itself
 _N_WORDS = 5  # named in a remark
 _WARNINGS = {
     "repetition": Message("repetition"),
@@ -53,6 +54,7 @@ class PredictOptions:
     engine: str = "auto"
     use_shortlist: bool = True
     device: str = "auto"
+    baseline_only: bool = False
 
     def load(self) -> "Bundle":
         """Load the bundle, and check that it supports the options."""
@@ -64,22 +66,44 @@ class PredictOptions:
         loaded = with_decode_changes(
             with_threshold(loaded, self.bundle, options.threshold), self.bundle, options.decode
         )
+        if self.baseline_only:
+            loaded = loaded.baseline_alone()
         check_text_options(loaded, self.bundle, options)
         if options.format == "html":
             require_translator(loaded, self.bundle)
+        self._warn_if_unusable(loaded)
         if options.align:
             require_cross_attention(loaded, str(self.bundle))
         return loaded
 
+    def _warn_if_unusable(self, loaded: "Bundle") -> None:
+        from manyheads.metrics.translation_scorecard import USABLE_BLEU, are_unusable
+        from manyheads.tasks import PairTask
+
+        is_translation = isinstance(loaded.task, PairTask) and loaded.task.is_translation
+        for name, scores in loaded.scores.items() if is_translation else ():
+            if are_unusable(scores):
+                value = next(score.value for score in scores if score.name == "BLEU")
+                text = _(
+                    "Warning: {bundle} is unusable: its BLEU is {value:.1f} ({name}), and below {floor:g} hardly a "
+                    "translation says what its source says.",
+                    bundle=self.bundle,
+                    value=value,
+                    name=name,
+                    floor=USABLE_BLEU,
+                )
+                click.echo(text, err=True)
+                return
+
     def table(self) -> dict[str, Any]:
         """Return the options as JSON values, without the bundle."""
-        own = {name: getattr(self, name) for name in ("as_json", "engine", "use_shortlist", "device")}
+        own = {name: getattr(self, name) for name in _OWN}
         return self.answer.table() | own
 
     @classmethod
     def from_table(cls, bundle: Path, table: Mapping[str, Any]) -> "PredictOptions":
         """Return the options that `table` gave."""
-        own = {name: table[name] for name in ("as_json", "engine", "use_shortlist", "device")}
+        own = {name: table[name] for name in _OWN}
         answer = AnswerOptions.from_table({name: value for name, value in table.items() if name not in own})
         return cls(bundle, answer, **own)
 

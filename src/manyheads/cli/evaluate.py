@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from manyheads.cli.options import (
+    BASELINE_ONLY,
     THRESHOLD,
     column_option,
     decode_changes,
@@ -93,6 +94,7 @@ Result = TypeVar("Result")
 )
 @decode_options
 @THRESHOLD
+@BASELINE_ONLY
 @click.option(
     "--precision",
     type=click.FloatRange(min=0, max=1, min_open=True),
@@ -137,6 +139,7 @@ def evaluate(
     confusion: Path | None,
     as_json: bool,
     threshold: float | None,
+    baseline_only: bool,
     precision: float | None,
     source_column: str | None,
     target_column: str | None,
@@ -161,6 +164,8 @@ def evaluate(
         raise click.UsageError(_("--test-set chooses among the test sets of the recipe. Omit it, or omit DATA."))
     loaded = with_threshold(load(bundle, device="auto"), bundle, threshold)
     loaded = with_decode_changes(loaded, bundle, changes)
+    if baseline_only:
+        loaded = loaded.baseline_alone()
     if precision is not None:
         _require_probabilities(loaded, bundle)
     if isinstance(loaded.task, PairTask):
@@ -239,6 +244,7 @@ class _Comparison:
                 answers,
                 settings.target_language,
                 is_summary=settings.purpose == "summary",
+                is_translation=getattr(loaded.task, "is_translation", False),
                 tokenized=self.tokenized,
                 n_examples=self.n_examples,
                 differences=differences,

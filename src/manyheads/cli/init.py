@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
 _SHOWN_LABELS = 5
-_FEW_ROWS = 1000  # without a test set, cross-validation is proposed
+_FEW_ROWS = 3000  # without a test set, cross-validation is proposed
 
 
 class _Budget(click.ParamType[float]):

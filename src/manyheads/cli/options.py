@@ -57,6 +57,12 @@ THRESHOLD = click.option(
 )
 
 
+BASELINE_ONLY = click.option(
+    "--baseline-only",
+    is_flag=True,
+    help=_("Answer with the bundle's linear model alone, which is many times as fast."),
+)
+
 _TEXT_OPTIONS = (
     click.option(
         "--glossary",

@@ -25,7 +25,15 @@ from manyheads.cli.answer_lines import (
     show_errors,
     show_remarks,
 )
-from manyheads.cli.options import COUNT, THRESHOLD, decode_changes, decode_options, read_text_options, text_options
+from manyheads.cli.options import (
+    BASELINE_ONLY,
+    COUNT,
+    THRESHOLD,
+    decode_changes,
+    decode_options,
+    read_text_options,
+    text_options,
+)
 from manyheads.messages import _
 from manyheads.text.reading.formats import is_table, table_suffixes
 
@@ -118,6 +126,7 @@ if TYPE_CHECKING:
 )
 @text_options
 @THRESHOLD
+@BASELINE_ONLY
 @click.option("--align", is_flag=True, help=_("Append word alignments (Pharaoh format)."))
 @click.option(
     "--format",
@@ -183,6 +192,7 @@ def predict(
     text_format: str,
     as_json: bool,
     threshold: float | None,
+    baseline_only: bool,
     glossary: Path | None,
     keep: tuple[str, ...],
     prefix: str | None,
@@ -200,7 +210,7 @@ def predict(
         )
     requirements = read_text_options(glossary, keep, prefix)
     answer = AnswerOptions(changes, threshold, align, text_format, **requirements)
-    options = PredictOptions(bundle, answer, as_json, engine, not no_shortlist, device)
+    options = PredictOptions(bundle, answer, as_json, engine, not no_shortlist, device, baseline_only)
     if text_format == "html" and (align or decoding["n_best"] is not None or prompt is not None):
         raise click.UsageError(_("--format html gives one translation: leave out --align, --n-best and --prompt."))
     if shards is None and (shard_lines is not None or processes is not None or on is not None):

@@ -407,6 +407,10 @@ class LabelingTask(Task):
         """The task with the linear model of these tensors; ValueError or TypeError if they do not fit."""
         raise TypeError("this task has no baseline.")
 
+    def baseline_alone(self) -> "LabelingTask":
+        """The task with the answers of the linear model alone; the Transformer is not computed."""
+        raise TypeError("this task has no baseline.")
+
     def baseline_tally(self, rows: Sequence[Row]) -> Tally:
         """The statistics of the main score of the linear model alone, row by row, as `tally` gives the model's."""
         raise TypeError("this task has no baseline.")

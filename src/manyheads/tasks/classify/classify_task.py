@@ -183,11 +183,16 @@ class Classify(LabelingTask):
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         return replace(self, linear=NgramSVM.from_arrays(arrays, len(self.labels)))
 
+    def baseline_alone(self) -> "Classify":
+        """The linear classifier alone, with its own temperature; it does not tell what is in scope."""
+        if self.linear is None:
+            raise TypeError("this task has no baseline.")
+        mixture, calibration = replace(self.mixture, share=1.0), replace(self.calibration, temperature=1.0)
+        return replace(self, mixture=mixture, calibration=calibration, scope=None)
+
     def baseline_tally(self, rows: Sequence[Row]) -> Tally:
         """The statistics of the same score as `tally`, for the linear classifier alone."""
-        alone = replace(self, mixture=Mixture(share=1.0), calibration=Calibration(), scope=None)
-        texts = [row[0] for row in rows]
-        return self._tally(rows, alone._predictions(texts, alone._calibrated(self.linear_logits(texts))))
+        return self._tally(rows, self.baseline_alone().predict([row[0] for row in rows], DecodeSettings()))
 
     @property
     def limit(self) -> int:
@@ -240,7 +245,14 @@ class Classify(LabelingTask):
 
     def logits(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
         """The logits of each text: the Transformer's and the linear classifier's, mixed."""
-        return self.mix(texts, self.transformer_logits(texts, progress))
+        return self.mix(texts, self._transformer_part(texts, progress))
+
+    def _transformer_part(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
+        """The Transformer's logits; zeros if the linear classifier decides alone."""
+        if self.linear is None or self.mixture.share < 1.0:
+            return self.transformer_logits(texts, progress)
+        progress(len(texts))
+        return torch.zeros(len(texts), len(self.labels))
 
     def mix(self, texts: Sequence[str], transformer: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
         """The Transformer's logits of these texts, mixed with the linear classifier's."""
@@ -349,7 +361,7 @@ class Classify(LabelingTask):
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
-        transformer = self.transformer_logits(texts)
+        transformer = self._transformer_part(texts)
         logits = self.mix(texts, transformer)
         scores: Sequence[float | None] = self.out_of_scope(texts, logits) or [None] * len(texts)
         shares = self._linear_shares(texts, transformer, logits)

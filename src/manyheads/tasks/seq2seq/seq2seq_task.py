@@ -622,7 +622,12 @@ class Seq2Seq(PairTask):
     ) -> TranslationCard:
         """Translate every source and compare it with its reference."""
         answers = self.answer(rows, settings, progress)
-        return translation_card(answers, self.settings.target_language, is_summary=self.settings.purpose == "summary")
+        return translation_card(
+            answers,
+            self.settings.target_language,
+            is_summary=self.settings.purpose == "summary",
+            is_translation=self.is_translation,
+        )
 
     def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
         """Answer every source of a test set; one that is too long for the model gets an empty answer."""
