@@ -19,7 +19,7 @@ AnswerTexts = Callable[[Sequence[str], Sequence[int]], Iterable[Answer]]  # text
 def input_spec(bundle: Bundle, column: str) -> RowSpec:
     """Return how to read the text of each row; a missing text is blank, and a number is its digits."""
     settings = bundle.task.settings
-    return RowSpec((bundle.task.fields(settings)[0],), (column,), (_text_or_blank(bundle),))
+    return RowSpec((bundle.task.fields(settings)[0],), (column,), (_text_or_blank(bundle),), leaves_out_rejected=False)
 
 
 def table_records(path: Path, columns: Sequence[str], *, has_header: bool) -> Iterator[dict[str, object]]:

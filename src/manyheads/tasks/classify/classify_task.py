@@ -48,7 +48,7 @@ from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.files import OnBad
 from manyheads.text.reading.readers import Row, read_rows
-from manyheads.text.reading.row_spec import label_text, labels_converter
+from manyheads.text.reading.row_spec import labels_converter, single_label
 from manyheads.text.tokens.tokenizer import BOS, Tokenizer
 from manyheads.text.tokens.words import is_blank
 
@@ -104,7 +104,7 @@ class Classify(LabelingTask):
     ) -> Iterator[Row]:
         """Read rows of one table, or of a file of texts and a file of labels."""
         fields = Classify.fields(settings)
-        convert = labels_converter(settings.separator) if settings.multi_label else label_text
+        convert = labels_converter(settings.separator) if settings.multi_label else single_label
         chosen = [columns.get(field) for field in fields] if columns else []
         return read_rows(files, fields, chosen, converters={"label": convert}, on_bad=on_bad)
 
@@ -362,9 +362,10 @@ class Classify(LabelingTask):
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
         transformer = self._transformer_part(texts)
-        logits = self.mix(texts, transformer)
+        linear = None if self.linear is None else self.linear_logits(texts)
+        logits = self.mixture.logits(transformer, torch.zeros_like(transformer) if linear is None else linear)
         scores: Sequence[float | None] = self.out_of_scope(texts, logits) or [None] * len(texts)
-        shares = self._linear_shares(texts, transformer, logits)
+        shares = [None] * len(texts) if linear is None else self._linear_shares(transformer, linear, logits)
         return [
             prediction if prediction.probability is None else replace(prediction, out_of_scope=score, ngram_share=share)
             for prediction, score, share in zip(
@@ -382,21 +383,19 @@ class Classify(LabelingTask):
         )
 
     def _linear_shares(
-        self, texts: Sequence[str], transformer: Float[Tensor, "N C"], logits: Float[Tensor, "N C"]
+        self, transformer: Float[Tensor, "N C"], linear: Float[Tensor, "N C"], logits: Float[Tensor, "N C"]
     ) -> Sequence[float | None]:
         """How much of each decision the linear classifier made: its share of the lead of the best label over the next.
 
         If multi_label, its share of the logit that is farthest from 0.
         """
-        if self.linear is None or not len(texts):
-            return [None] * len(texts)
-        parts = self.mixture.parts(transformer, self.linear_logits(texts))
+        parts = self.mixture.parts(transformer, linear)
         if self.settings.multi_label:
             best = logits.abs().argmax(-1, keepdim=True)
             whole, own = (part.gather(-1, best)[:, 0] for part in (logits, parts[1]))
         else:
             first, second = logits.topk(2, dim=-1).indices.unbind(-1)
-            rows = torch.arange(len(texts))
+            rows = torch.arange(len(logits))
             whole, own = (part[rows, first] - part[rows, second] for part in (logits, parts[1]))
         shares = torch.where(whole == 0, self.mixture.share, own / torch.where(whole == 0, 1.0, whole))
         return [round(share, 4) for share in shares.clamp(0, 1).tolist()]

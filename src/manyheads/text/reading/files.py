@@ -116,6 +116,27 @@ def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False, spl
         raise _unreadable(path, error) from None
 
 
+def read_text(path: Path, most: int, on_bad: OnBad | None = None) -> str:
+    """Return a whole file of at most `most` bytes as text, whatever the length of its lines."""
+    try:
+        with path.open("rb") as file:
+            data = _as_utf8(path, _decompressed(path, file)).read(most + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if not data.removeprefix(UTF8_BOM):
+        raise empty_file_error(path)
+    if len(data) > most:
+        raise DataError(
+            _("{path} is larger than {limit} MiB, the limit of its format. Split it.", path=path, limit=most >> 20)
+        )
+    try:
+        return data.removeprefix(UTF8_BOM).decode()
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise_or_report(_encoding_error(error, line_name(path, number)), on_bad)
+        return data.decode(errors="replace")
+
+
 def byte_order_mark(path: Path) -> tuple[bytes, str]:
     """Return the byte order mark that a file starts with, b"" if it has none, and the encoding of the text after it."""
     try:

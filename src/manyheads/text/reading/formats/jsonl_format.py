@@ -8,7 +8,7 @@ from typing import BinaryIO
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.text.reading.files import OnBad, file_lines, line_name, raise_or_report
-from manyheads.text.reading.row_spec import MAX_COLUMNS, Converter, RowSpec
+from manyheads.text.reading.row_spec import MAX_COLUMNS, Converter, Row, RowSpec
 from manyheads.text.reading.table_format import Fill, NumberedRow, TableFormat, TextCopy, free_names, paired
 from manyheads.text.suggestions import missing_name, shortened
 
@@ -22,9 +22,15 @@ class JsonlFormat(TableFormat):
 
     def rows(self, path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
         """Yield the rows of a file."""
-        keys = list(zip(spec.column_names, spec.converters, strict=True))
         for number, record in enumerate(self.records(path, spec.on_bad), start=1):
-            yield number, tuple(_text(record, key, converter, path, number, spec) for key, converter in keys)
+            if not (spec.leaves_out_rejected and _is_rejected(record)):
+                yield number, self.row(record, path, number, spec)
+
+    @staticmethod
+    def row(record: dict[str, object], path: Path, number: int, spec: RowSpec) -> Row:
+        """Return the fields of one object."""
+        keys = zip(spec.column_names, spec.converters, strict=True)
+        return tuple(_text(record, key, converter, path, number, spec) for key, converter in keys)
 
     def columns(self, path: Path) -> list[str]:
         """Return the keys of the first object."""
@@ -85,6 +91,11 @@ class JsonlFormat(TableFormat):
             if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deeper(record, _MAX_DEPTH):
                 raise _too_deep(path, number)
             yield line, record
+
+
+def _is_rejected(record: dict[str, object]) -> bool:
+    """Return whether an annotator of Prodigy rejected or ignored the example."""
+    return record.get("answer") in ("reject", "ignore") and "_input_hash" in record
 
 
 def _has_surrogate(text: str) -> bool:
