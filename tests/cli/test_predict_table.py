@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,27 @@ def test_evaluate_reads_the_columns_of_the_bundle(classifier: Path, tmp_path: Pa
     assert json.loads(CliRunner().invoke(evaluate, list(map(str, words))).stdout)["b.csv"]["n_texts"] == 1
 
 
+def test_another_bundle_is_compared_on_the_same_rows(classifier: Path, tmp_path: Path) -> None:
+    own = load(classifier)
+    texts = [f"{text} {n}" for n, (text, _label) in enumerate(LABELED)]
+    (tmp_path / "gold.csv").write_text(
+        "body,team\n" + "".join(f"{text},{label}\n" for text, label in zip(texts, own.predict(texts), strict=True))
+    )
+    swapped = replace(own.task, labels=own.task.labels[::-1])  # type: ignore[type-var]
+    replace(own, task=swapped).save(tmp_path / "other")
+    words = [str(classifier), str(tmp_path / "gold.csv"), "--against-bundle", str(tmp_path / "other")]
+    done = CliRunner().invoke(evaluate, words)
+    assert f"gold.csv, accuracy: 100.0, {tmp_path}/other 0.0: +100.0 [+100.0, +100.0], better" in done.stdout
+    done = CliRunner().invoke(evaluate, [*words, "--json"])
+    assert json.loads(done.stdout)["gold.csv"]["against"]["difference"] == 100.0
+    same = CliRunner().invoke(evaluate, [*words[:3], str(classifier)])
+    assert "+0.0 [+0.0, +0.0], no clear difference" in same.stdout
+    task = make_task(Tag, TagSettings(), TAGGED)
+    Bundle(task, DecodeSettings(), {}, {}).save(tmp_path / "tagger")
+    done = CliRunner().invoke(evaluate, [*words[:3], str(tmp_path / "tagger")])
+    assert "is a bundle of the task tag, not classify" in done.stderr
+
+
 def test_options_that_need_lines(classifier: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("body\na good film\n")
     (tmp_path / "a.txt").write_text("a good film\n")
@@ -151,6 +173,7 @@ def test_options_that_need_lines(classifier: Path, tmp_path: Path) -> None:
     assert "out.parquet: the output is a .csv file" in _fault(classifier, table, "-o", tmp_path / "out.parquet")
     assert "out.csv: the output is a .jsonl file" in _fault(classifier, table, "--json", "-o", tmp_path / "out.csv")
     assert "--text-column is for a table" in _fault(classifier, tmp_path / "a.txt", "--text-column", "body")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
     assert "is not text. Write it to a file" in _fault(classifier, tmp_path / "a.parquet")
     assert "is the file being read" in _fault(classifier, table, "-o", table)
     assert "there is no such file. Did you mean a.csv?" in _fault(classifier, tmp_path / "b.csv")

@@ -12,6 +12,7 @@ import click
 from manyheads.cli.options import (
     BASELINE_ONLY,
     THRESHOLD,
+    check_inputs,
     column_option,
     decode_changes,
     decode_options,
@@ -24,7 +25,7 @@ from manyheads.text.reading.formats import table_suffixes
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.metrics import Answers, Card, Difference, ThresholdChoice
+    from manyheads.metrics import Answers, Card, Change, Difference, ThresholdChoice
 
 Rows = list[tuple[str, ...]]
 Result = TypeVar("Result")
@@ -73,7 +74,7 @@ Result = TypeVar("Result")
 @click.option(
     "--against-bundle",
     type=click.Path(path_type=Path),
-    help=_("Another bundle to translate with and compare."),
+    help=_("Another bundle to compare with on the same rows: is the difference significant?"),
 )
 @click.option(
     "--tokenized",
@@ -149,6 +150,7 @@ def evaluate(
     **decoding: Any,
 ) -> None:
     """Score a bundle."""
+    check_inputs(bundle, data)
     from manyheads.bundle import load
     from manyheads.tasks import PairTask
 
@@ -180,8 +182,9 @@ def evaluate(
         _print_cards(cards, None, as_json=as_json)
         comparison.warn_if_tokenized()
         return
-    if against or against_bundle or tokenized:
-        raise click.UsageError(_("--against, --against-bundle and --tokenized need a model that generates text."))
+    if against or tokenized:
+        raise click.UsageError(_("--against and --tokenized need a model that generates text."))
+    other = _load_other(against_bundle, loaded) if against_bundle else None
     tests = _test_sets(loaded, bundle, data, columns, test_set)
     if confusion and len(tests) > 1:
         raise click.UsageError(
@@ -197,7 +200,10 @@ def evaluate(
     if confusion:
         _write_confusion(next(iter(cards.values())), confusion)
     choices = {} if precision is None else _choose_thresholds(loaded, bundle, tests, precision)
-    _print_cards(cards, output, as_json=as_json, choices=choices)
+    changes_of = {} if other is None else _changes(loaded, other, tests)
+    _print_cards(cards, output, as_json=as_json, choices=choices, changes=changes_of)
+    if changes_of and not as_json:
+        _show_changes(changes_of, against_bundle)
     if choices and not as_json:
         _show_thresholds(choices, bundle)
 
@@ -383,6 +389,52 @@ def _load_rival(path: Path) -> "Bundle":
     return rival
 
 
+def _load_other(path: Path, loaded: "Bundle") -> "Bundle":
+    """Load a bundle of the same task as another."""
+    from manyheads.bundle import load
+
+    other = load(path, device="auto")
+    if other.kind != loaded.kind:
+        raise click.UsageError(
+            _("{path} is a bundle of the task {other}, not {kind}.", path=path, other=other.kind, kind=loaded.kind)
+        )
+    return other
+
+
+def _changes(loaded: "Bundle", other: "Bundle", tests: Mapping[str, Rows]) -> "dict[str, Change]":
+    """Return how much better a bundle is than another, on the same rows."""
+    from manyheads.metrics import compare_tallies
+
+    return {
+        name: compare_tallies(loaded.task.tally(rows, loaded.decode), other.task.tally(rows, other.decode))
+        for name, rows in tests.items()
+    }
+
+
+def _show_changes(changes: "Mapping[str, Change]", other: Path | None) -> None:
+    from manyheads.metrics import format_score
+
+    for name, change in changes.items():
+        if change.low * change.high <= 0:
+            verdict = _("no clear difference")
+        else:
+            verdict = _("better") if change.cost < 0 else _("worse")
+        before, value = (format_score(change.name, figure) for figure in (change.before, change.value))
+        line = _(
+            "{name}, {metric}: {value}, {other} {before}: {difference:+.1f} [{low:+.1f}, {high:+.1f}], {verdict}",
+            name=name,
+            metric=change.name,
+            value=value,
+            other=other,
+            before=before,
+            difference=change.difference,
+            low=change.low,
+            high=change.high,
+            verdict=verdict,
+        )
+        click.echo(line)
+
+
 def _test_sets(
     loaded: "Bundle", bundle: Path, data: Sequence[Path], columns: Mapping[str, str], test_set: str | None
 ) -> dict[str, Rows]:
@@ -474,6 +526,7 @@ def _print_cards(
     *,
     as_json: bool,
     choices: "Mapping[str, ThresholdChoice] | None" = None,
+    changes: "Mapping[str, Change] | None" = None,
 ) -> None:
     import json
     from dataclasses import asdict
@@ -486,6 +539,8 @@ def _print_cards(
         payload = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
         for name, choice in (choices or {}).items():
             payload[name]["threshold_choice"] = plain_texts(asdict(choice))
+        for name, change in (changes or {}).items():
+            payload[name]["against"] = asdict(change)
         with open_output(output) as stream:
             stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
     else:

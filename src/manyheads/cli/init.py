@@ -153,6 +153,11 @@ def init(
     overwrite: bool,
 ) -> None:
     """Propose a recipe."""
+    from manyheads.text.reading.files import check_readable
+
+    for file in (*data, *valid, *test):
+        if not file.exists():
+            check_readable(file)  # raises before torch is imported
     from manyheads.init.cost_estimate import measure_cost, this_machine
     from manyheads.init.fitted_recipe import propose
     from manyheads.init.recognition import recognize

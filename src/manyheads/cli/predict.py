@@ -29,6 +29,7 @@ from manyheads.cli.options import (
     BASELINE_ONLY,
     COUNT,
     THRESHOLD,
+    check_inputs,
     decode_changes,
     decode_options,
     read_text_options,
@@ -230,6 +231,7 @@ def predict(
         _stream(replace(options, engine="auto", use_shortlist=True).load(), bundle, prompt)
         return
     files = tuple(map(_local, files)) or ("-",)
+    check_inputs(bundle, [file for file in files if file != "-"])
     if len(files) > 1 and "-" in files:
         raise click.UsageError(_("Standard input (-) cannot be combined with files. Give one or the other."))
     tables = [file for file in files if is_table(Path(file))]
