@@ -109,6 +109,20 @@ def test_a_table_without_a_header(tmp_path: Path) -> None:
     assert json.loads(done.stdout.splitlines()[0])["row"] == {"1": "x", "2": "a good film"}
 
 
+def test_a_tsv_file_without_a_header_has_its_fields_in_order(tmp_path: Path) -> None:
+    task = make_task(Classify, ClassifySettings(), LABELED)
+    Bundle(task, DecodeSettings(), {}, {}).save(tmp_path / "bundle")
+    (tmp_path / "a.tsv").write_text("a good film\tgood\na bad film\tbad\n")
+    assert [line.split("\t")[:2] for line in _run(tmp_path / "bundle", tmp_path / "a.tsv").stdout.splitlines()] == [
+        ["a good film", "good"],
+        ["a bad film", "bad"],
+    ]
+    (tmp_path / "b.tsv").write_text("id\tcontent\tdate\n1\ta good film\t2026\n")
+    assert _fault(tmp_path / "bundle", tmp_path / "b.tsv") == (
+        f'{tmp_path}/b.tsv has no column "text". It has: id, content, date. Choose with --text-column id.'
+    )
+
+
 def test_a_tagger_appends_its_spans(tmp_path: Path) -> None:
     task = make_task(Tag, TagSettings(), TAGGED)
     Bundle(task, DecodeSettings(), _recipe(task, text_column="words", tags_column="tags"), {}).save(tmp_path / "bundle")

@@ -64,17 +64,16 @@ def _has_column(header: Sequence[str], column: str) -> bool:
 
 
 def _trained_columns(bundle: Bundle, path: Path, header: Sequence[str]) -> dict[str, str]:
-    """Return the columns of the bundle's training files; their numbers if these were tables without a header."""
-    if "data" not in bundle.recipe:
-        return {}
-    data: DataSettings = Recipe.from_table(bundle.recipe).data
+    """Return the columns of the bundle's training files; without any, the numbers of a .tsv file without a header."""
+    data = Recipe.from_table(bundle.recipe).data if "data" in bundle.recipe else DataSettings(builtin="en")
     columns = next((own for own in map(data.columns, data.corpora) if own), data.columns())
-    if columns or not data.corpora:
-        return columns
     fields = bundle.task.fields(bundle.task.settings)
-    tables = [format_of(Path(corpus.files[0])) for corpus in data.corpora if len(corpus.files) == 1]
-    own = format_of(path)
-    are_in_order = own is not None and own.may_lack_header and not {*fields} & {*header}
-    if are_in_order and tables and all(table is not None and table.is_tab_separated for table in tables):
+    table = format_of(path)
+    if columns or table is None or not table.is_tab_separated or {*fields} & {*header}:
+        return columns
+    # As everywhere, a .tsv file whose first line names no field has its fields in order.
+    trained = [format_of(Path(corpus.files[0])) for corpus in data.corpora if len(corpus.files) == 1]
+    is_trained_on = any(one is not None and one.is_tab_separated for one in trained)
+    if is_trained_on or len(header) in (1, len(fields)):
         return {field: str(number) for number, field in enumerate(fields, start=1)}
     return {}
