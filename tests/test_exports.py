@@ -26,6 +26,7 @@ def test_public_names() -> None:
         "embed",
         "from_huggingface",
         "gated",
+        "init",
         "load",
         "trace",
         "train",
@@ -42,6 +43,27 @@ def test_a_former_name_still_works() -> None:
 def test_an_unknown_name_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'transformer'"):
         mh.transformer  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--version",),
+        ("predict", "--nope"),
+        ("predict", "missing", "text.txt"),
+        ("evaluate", "missing"),
+        ("train", "missing.toml"),
+        ("init", "missing.csv"),
+    ],
+)
+def test_a_wrong_argument_does_not_wait_for_torch(words: tuple[str, ...]) -> None:
+    code = (
+        f"import sys; sys.argv[1:] = {list(words)!r}\n"
+        "from manyheads.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    sys.exit(7 if 'torch' in sys.modules else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
 
 
 @pytest.mark.parametrize("heavy", ["torch", "numpy", "sentencepiece", "sacrebleu", "rich", "matplotlib", "starlette"])

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from manyheads.api import AblatedBundle, InspectableBundle, load, trace, train, walk
+    from manyheads.api import AblatedBundle, InspectableBundle, init, load, trace, train, walk
     from manyheads.bundle import Bundle
     from manyheads.decode import DecodeSettings
     from manyheads.errors import ManyheadsError
@@ -38,6 +38,7 @@ _HOMES = {
     "embed": "manyheads.api",
     "from_huggingface": "manyheads.api",
     "gated": "manyheads.model",
+    "init": "manyheads.api",
     "load": "manyheads.api",
     "trace": "manyheads.api",
     "train": "manyheads.api",
@@ -62,6 +63,7 @@ __all__ = [
     "embed",
     "from_huggingface",
     "gated",
+    "init",
     "load",
     "trace",
     "train",

@@ -12,18 +12,27 @@
     mh.walk(model, "Two cats are sleeping.", "decoder.1.cross/2")
     mh.train("recipe.toml")
 
+    recipe = mh.init(frame, text_column="body", label_column="team")   # files, lists, dicts, pandas or polars
+    model = mh.train(recipe, "runs/tickets")
+    model.evaluate("holdout.csv").scores
+    model.predict(["I was charged twice."], threshold=0.9)
+
 `import manyheads as mh` has these names. Code inside the package uses `manyheads.bundle.load` instead. May import
 serve, compress, lens, run and everything below them.
 """
 
 import copy
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from html import escape
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -31,13 +40,19 @@ from numpy.typing import NDArray
 from torch import nn
 
 from manyheads import bundle as bundles
+from manyheads import init as init_package
 from manyheads import lens, walks
 from manyheads.bundle import Bundle
 from manyheads.compress.head_removal import pruned_bundle, remove_heads
 from manyheads.compress.pruning import Method, PruningReport, StageProgress, prune
 from manyheads.compress.trade_off import MAX_COST, Compressed
-from manyheads.decode import EngineSelector
+from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import LensError, RecipeError
+from manyheads.init.cost_estimate import measure_cost
+from manyheads.init.fitted_recipe import propose
+from manyheads.init.recipe_text import recipe_text, with_files_from
+from manyheads.init.recognition import recognize
+from manyheads.init.survey import survey
 from manyheads.lens import Head, Trace, ablation_gates, find_heads
 from manyheads.lens.roles.head_cards import HeadCards
 from manyheads.lens.roles.role_assignment import make_report
@@ -47,9 +62,24 @@ from manyheads.lens.traces.examples import SAMPLE, sample_examples, with_targets
 from manyheads.lens.visible_ablation import VisibleAblation, find_visible_ablation
 from manyheads.messages import _
 from manyheads.report import follow
-from manyheads.run import Event, Finished, Interrupted, Recipe, StopRequest, read_recipe, run
+from manyheads.run import (
+    Corpus,
+    Event,
+    Finished,
+    Interrupted,
+    Recipe,
+    StopRequest,
+    read_recipe,
+    run,
+    score_rows,
+    uses_of,
+)
+from manyheads.run.bundle_columns import columns_for
+from manyheads.settings import build, to_table
 from manyheads.storage import atomic_write
-from manyheads.tasks import Task
+from manyheads.tasks import TASKS, Card, Task
+from manyheads.tasks.task_init import Request
+from manyheads.text.reading.python_rows import is_rows, rows_file
 from manyheads.walks import Walk
 
 _N_ROWS = 200  # that choose the heads to prune, and again as many that measure the cost
@@ -69,6 +99,41 @@ class InspectableBundle(Bundle):
     >>> model.trace("The cat sees the dog.", "猫看见狗。")
     Trace('The cat sees the dog.' → '猫看见狗。', 3 attentions, 12 heads)
     """
+
+    def evaluate(
+        self,
+        data: Any = None,
+        *,
+        test_set: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        threshold: float | None = None,
+        **changes: Any,
+    ) -> Card:
+        """Return the scorecard of a test set: `.scores` has a confidence interval for each score.
+
+        `data` is a file, files or rows: tuples of the task's fields, dicts, a data frame of pandas or polars. The
+        columns are those that the bundle was trained with, unless `columns` names others: {"text": "body"}. Without
+        data, the test set of the recipe is scored, or that of the name `test_set`. `changes` override decoding
+        settings, such as `beam=5`.
+        """
+        bundle = self if threshold is None else self.with_threshold(threshold)
+        if "beam" in changes:
+            changes = {"method": "beam"} | changes
+        settings = build(DecodeSettings, to_table(self.decode) | changes, "decode.")
+        if data is None:
+            tests = Corpus.of(Recipe.from_table(self.recipe)).tests()
+            name = test_set or next(iter(tests))
+            if name not in tests:
+                raise RecipeError(
+                    _("There is no test set {test_set!r}. Available: {tests}.", test_set=name, tests=", ".join(tests))
+                )
+            return score_rows(bundle.engine_task, list(tests[name]), settings, uses_of(self, name))
+        with TemporaryDirectory() as folder:
+            fields = self.task.fields(self.task.settings)
+            files = [rows_file(data, fields, Path(folder))] if is_rows(data) else _paths(data)
+            chosen = columns_for(self, files, fields, columns or {}, _column_argument)
+            rows = list(self.task.read([str(file) for file in files], chosen, self.task.settings))
+            return score_rows(bundle.engine_task, rows, settings, uses_of(self, "", files))
 
     def heads(self, sample: int = SAMPLE) -> HeadCards:
         """Return a role card for every head, measured on this many of the bundle's own held-out texts.
@@ -270,6 +335,72 @@ def walk(
     if text is None:
         raise TypeError(_("walk needs a text that the model reads: walk(bundle, text)."))
     return walks.walk(bundle, text, answer=answer, layer=layer, head=number, query=query)
+
+
+def init(
+    data: Any,
+    *,
+    valid: Any = None,
+    test: Any = None,
+    task: str = "",
+    output: Path | str | None = None,
+    budget: float | None = None,
+    text_column: str = "",
+    label_column: str = "",
+    tags_column: str = "",
+    source_column: str = "",
+    target_column: str = "",
+    source_language: str = "",
+    target_language: str = "",
+) -> Recipe:
+    """Look at data and return a recipe that fits it and this machine; `output` is a file to write it to.
+
+    `data`, `valid` and `test` are a file, files, or rows: tuples such as (text, label), dicts, a dict of columns, a
+    data frame of pandas or polars. Rows are kept in a file of the user's cache, which the recipe names. `task` is a
+    task's name, such as "classify", and `budget` the seconds that training may take.
+    """
+    named = {"source": source_column, "target": target_column, "text": text_column}
+    named |= {"tags": tags_column, "label": label_column}
+    columns = {field: column for field, column in named.items() if column}
+    direction = (source_language, target_language)
+    request = Request(task=task, columns=columns, direction=direction)
+    sets = recognize(_data_files(data, task), _data_files(valid, task), _data_files(test, task), request)
+    surveyed = survey(
+        sets.settings, sets.task, sets.clean, named_languages=sets.languages, requested_languages=direction
+    )
+    plan = propose(sets.settings, surveyed, budget, partial(measure_cost, start=time.process_time()))
+    if output is not None:
+        path = Path(output)
+        proposal = with_files_from(plan.proposal, path.parent)
+        atomic_write(path, recipe_text(proposal, ["Proposed by manyheads.init; change what you like."]).encode())
+    return plan.recipe
+
+
+class _CallablePackage(ModuleType):
+    """The package `manyheads.init`, which has the name of the function: `mh.init(…)` works once it is imported, too."""
+
+    __call__ = staticmethod(init)
+
+
+init_package.__class__ = _CallablePackage
+
+
+def _data_files(data: Any, task: str) -> list[Path]:
+    """Return the files of data; rows are written to one."""
+    if data is None:
+        return []
+    if not is_rows(data):
+        return _paths(data)
+    kind = next((kind for kind in TASKS.values() if kind.init.cli_name == task), None)
+    return [rows_file(data, ("text", "label") if kind is None else kind.fields(kind.settings_type()))]
+
+
+def _paths(data: Any) -> list[Path]:
+    return [Path(file) for file in ([data] if isinstance(data, str | Path) else data)]
+
+
+def _column_argument(field: str, column: str) -> str:
+    return f'columns={{"{field}": "{column}"}}'
 
 
 def train(

@@ -15,7 +15,7 @@ No file is a pickle. This module may import tasks and all packages below it.
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -110,7 +110,8 @@ class Bundle:
     def predict(self, texts: Iterable[str], **changes: Any) -> list[Any]:
         """Return the answer for each text: a translation, a label, spans or a continuation.
 
-        `changes` override decoding settings, such as `beam=5` or `method="greedy"`.
+        `changes` override decoding settings, such as `beam=5` or `method="greedy"`; `threshold=0.9` leaves out labels
+        and spans that are less probable.
         """
         if isinstance(texts, str):
             raise TypeError(_('predict takes a list of texts: predict(["…"]).'))
@@ -146,12 +147,14 @@ class Bundle:
         *,
         first: int = 0,
         options: TextOptions | Sequence[TextOptions] | None = None,
+        threshold: float | None = None,
         **changes: Any,
     ) -> Sequence[Prediction]:
         """Return the answer for each text with its details: probabilities, candidates, positions.
 
-        The random stream of a text is its index plus `first`; pass it when texts come in parts. `options` are what
-        the translations of all texts, or of each, must contain, repeat and begin with.
+        `threshold` leaves out labels and spans that are less probable. `beam` chooses beam search. The random stream of
+        a text is its index plus `first`; pass it when texts come in parts. `options` are what the translations of all
+        texts, or of each, must contain, repeat and begin with.
         """
         texts = list(texts)
         for number, text in enumerate(texts):
@@ -159,10 +162,12 @@ class Bundle:
                 raise TypeError(
                     _("texts[{number}] is of type {type}, not str.", number=number, type=type(text).__name__)
                 )
+        if "beam" in changes:
+            changes = {"method": "beam"} | changes
         settings = build(DecodeSettings, to_table(self.decode) | changes, "decode.")
         if changes.get("abstain") is not None:
             self.require_confidence(settings)
-        task = self.engine_task
+        task = self.engine_task if threshold is None else self.with_threshold(threshold).engine_task
         if options is None:
             return task.predict(texts, settings, first)
         if not isinstance(task, PairTask):
@@ -170,6 +175,20 @@ class Bundle:
                 _("glossary, keep and prefix are for translation; this is a bundle of the task {kind}.", kind=self.kind)
             )
         return task.predict(texts, settings, first, options=options_per_text(options, len(texts)))
+
+    def with_threshold(self, threshold: float) -> "Bundle":
+        """Return the bundle with this threshold: labels and spans that are less probable are left out."""
+        if not isinstance(self.task, LabelingTask):
+            raise BundleError(_("threshold: a bundle of task {kind} has no threshold.", kind=self.kind))
+        if not 0 <= threshold < 1:
+            raise BundleError(_("threshold = {threshold} must be at least 0 and less than 1.", threshold=threshold))
+        return replace(self, task=self.task.with_threshold(threshold))
+
+    def baseline_alone(self) -> "Bundle":
+        """Return the bundle with the answers of its linear model alone, which is many times as fast."""
+        if not isinstance(self.task, LabelingTask) or not self.task.baseline_name:
+            raise BundleError(_("This bundle of the task {kind} has no linear baseline.", kind=self.kind))
+        return replace(self, task=self.task.baseline_alone())
 
     def require_confidence(self, settings: DecodeSettings) -> None:
         """Raise BundleError if predictions with these settings have no confidence by which to abstain."""

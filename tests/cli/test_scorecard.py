@@ -125,6 +125,18 @@ def test_no_verdict_on_the_set_that_chose_the_mixture_and_no_interval_that_is_a_
         assert "better than" not in text
 
 
+def test_a_baseline_that_is_as_good_is_named_with_its_speed() -> None:
+    change = Change("accuracy", 91.7, 91.3, 0.4, -0.7, 1.4, 500)
+    for baseline, is_named in (
+        (Baseline("n-gram SVM", change, speedup=104.2), True),
+        (Baseline("n-gram SVM", change, is_optimistic=True, speedup=104.2), True),  # although the set favors the model
+        (Baseline("n-gram SVM", change, speedup=1.5), False),
+        (Baseline("n-gram SVM", replace(change, low=0.1), speedup=104.2), False),
+    ):
+        text = " ".join(shown(replace(make_label_card(["a", "b"]), baseline=baseline)).split())
+        assert ("alone, the baseline is 104 × as fast (--baseline-only)" in text) == is_named
+
+
 def test_tagger() -> None:
     texts, gold = ["John Smith of New York", "Paris"], [[Span(0, 2, "PER"), Span(3, 5, "LOC")], [Span(0, 1, "LOC")]]
     predicted = [[Span(0, 2, "PER"), Span(4, 5, "LOC")], [Span(0, 1, "LOC")]]
@@ -237,7 +249,7 @@ def test_titles_of_scores_in_chinese() -> None:
 def test_number_of_texts_and_what_the_set_was_used_for() -> None:
     card = make_label_card(["bad", "good"])
     text = shown(replace(card, scores=[replace(score, used_for=("stopping",)) for score in card.scores]))
-    assert "held-out test n = 20\n" in text
+    assert "held-out test n = 20 optimistic\n" in text
     assert "n = 20: so few that the interval says little." in text
     assert "The set was also used to choose the checkpoint: its scores are optimistic." in text
     two = printed({"test": make_label_card([f"label {n}" for n in range(9)]), "valid": card})

@@ -69,8 +69,10 @@ def test_a_format_is_one_file(tmp_path: Path) -> None:
     assert columns_of(path) == ["en", "de"]
     pairs = read_pairs([path], source_column="en", target_column="de")
     assert list(pairs) == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
-    assert table_suffixes() == ".csv, .jsonl, .parquet, .tsv or .tmx"
-    with pytest.raises(DataError, match=r"a single file must end in \.csv, \.jsonl, \.parquet, \.tsv or \.tmx"):
+    assert table_suffixes() == ".csv, .json, .jsonl, .parquet, .tsv, .xlsx or .tmx"
+    with pytest.raises(
+        DataError, match=r"a single file must end in \.csv, \.json, \.jsonl, \.parquet, \.tsv, \.xlsx or \.tmx"
+    ):
         read_pairs([path.rename(path.with_suffix(".xml"))])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from manyheads.bundle import Bundle
 from manyheads.errors import DataError
-from manyheads.metrics import Answers, copies, length_ratio, repetitions, translation_card
+from manyheads.metrics import Answers, Note, copies, length_ratio, repetitions, translation_card
 
 # source, translation, reference
 ROWS = [
@@ -35,6 +35,18 @@ def test_errors_are_counted() -> None:
     # tokens as BLEU counts them in Chinese: 6 + 1 + 4 + 6 + 0 + 2 tokens to 6 + 1 + 7 + 5 + 5 + 0
     assert card.length_ratio == pytest.approx(19 / 24)
     assert [one.name for one in card.scores] == ["BLEU", "chrF", "TER"]
+
+
+def test_translations_that_say_something_else_are_unusable() -> None:
+    texts = [(f"Tom sees {n} dogs.", f"Anna a {n} voitures", f"Tom voit {n} chiens dans la rue.") for n in range(120)]
+    card = translation_card(answers_of(texts), "fr", is_translation=True)
+    assert card.scores[0].high < 10
+    notes = [str(section.text) for section in card.sections() if isinstance(section, Note)]
+    assert notes[0].startswith("Unusable: with a BLEU below 10,")
+    assert not translation_card(answers_of(texts), "fr").are_unusable  # an answer in a dialogue differs by nature
+    assert not translation_card(answers_of(texts[:19]), "fr", is_translation=True).are_unusable  # too few to judge
+    good = [(source, reference, reference) for source, _text, reference in texts]
+    assert not translation_card(answers_of(good), "fr", is_translation=True).are_unusable
 
 
 def test_worst_examples_come_first_and_longer_ones_before_shorter() -> None:

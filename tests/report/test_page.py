@@ -184,6 +184,14 @@ def test_tagger(tmp_path: Path) -> None:
     assert "expected 参考答案 x · a b (PER)" in shown
 
 
+def test_headlines_of_a_set_that_chose_something_are_marked(tmp_path: Path) -> None:
+    for used_for, is_marked in (([], False), (["stopping", "calibration"], True)):
+        cards = {"valid": {"scores": [SCORE | {"used_for": used_for}]}}
+        page = page_of(tmp_path, PREPARED, step(1), {"event": "Finished", "cards": cards})
+        headlines = page.split('class="headlines"')[1].split("<section")[0]
+        assert ("optimistic, see below" in headlines) == is_marked
+
+
 def test_scores_of_which_lower_is_better_are_not_negated(tmp_path: Path) -> None:
     validations = [
         validated(number, 0) | {"metric": "nats per character", "score": score}

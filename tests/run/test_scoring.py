@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file, save_file
 
 from manyheads import corpora
@@ -94,6 +95,23 @@ def test_a_linear_baseline_is_scored_before_training_and_beside_the_model(
     record = json.loads((tmp_path / "run" / "log.jsonl").read_text("utf-8").splitlines()[-1])
     (stored,) = [section for section in read_sections(record["cards"]["valid"]) if isinstance(section, Baseline)]
     assert stored == baseline
+    assert stored.speedup == baseline.speedup
+    assert baseline.speedup is not None and baseline.speedup > 0
+
+
+def test_the_baseline_alone_is_the_linear_model(recipe_table: Table, rows_file: Path, tmp_path: Path) -> None:
+    list(run(recipe_of(recipe_table, rows_file), tmp_path / "run"))
+    bundle = load(tmp_path / "run" / "bundle")
+    texts = [f"the {word} number 99" for words in WORDS.values() for word in words]
+    logits = bundle.task.linear_logits(texts)
+    alone = bundle.baseline_alone()
+    with torch.no_grad():
+        for parameter in alone.task.module.parameters():
+            parameter.fill_(torch.nan)  # which would reach the answers if it were computed
+    assert alone.predict(texts) == [bundle.task.labels[index] for index in logits.argmax(1)]
+    assert all(0 < one.probability < 1 for one in alone.predictions(texts))
+    with pytest.raises(BundleError, match="has no linear baseline"):
+        replace(bundle, task=replace(bundle.task, linear=None)).baseline_alone()
 
 
 def test_bundle_with_a_damaged_baseline_is_refused(recipe_table: Table, rows_file: Path, tmp_path: Path) -> None:

@@ -278,6 +278,28 @@ def test_reloads_that_wait_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     run_with(monkeypatch, test, n_workers=2)
 
 
+def test_a_reload_follows_a_link_and_a_new_worker_loads_what_is_served(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    old, new, link = tmp_path / "old", tmp_path / "new", tmp_path / "current"
+    old.mkdir()
+    new.mkdir()
+    link.symlink_to(old)
+
+    async def test(pool: WorkerPool, fake: FakeWorkers) -> None:
+        pool._given["b"] = str(link)
+        pool.folders["b"] = str(old)
+        link.unlink()
+        link.symlink_to(new)
+        assert pool.folders["b"] == str(old)  # until somebody asks
+        fake.version = "2"
+        assert (await pool.reload("b")).version == "2"
+        assert {message["path"] for message in fake.sent("load")} == {str(new)}
+        assert pool.folders["b"] == str(new)
+
+    run_with(monkeypatch, test, n_workers=2)
+
+
 def test_a_bundle_that_cannot_be_loaded_again_serves_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(worker: FakeProcess, message: Message) -> None:
         if "load" in message:

@@ -97,9 +97,24 @@ class TestEncoding:
         ):
             list(read_lines(path))
 
-    def test_utf16_is_recognized(self, write: Write) -> None:
-        with pytest.raises(DataError, match=r"line 1: byte 1 of the line \(0xFF\) .* iconv -f UTF-16 -t UTF-8"):
-            list(read_lines(write("wide", "word\n".encode("utf-16"))))
+    @pytest.mark.parametrize(("mark", "encoding"), [(b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")])
+    def test_utf16_with_a_byte_order_mark_is_read(self, write: Write, mark: bytes, encoding: str) -> None:
+        lines = ["short", "", "小狗 🐕 " * 20_000, "last"]  # longer than a buffer, with characters of four bytes
+        data = mark + "\r\n".join(lines).encode(encoding)
+        assert list(read_lines(write("wide", data))) == lines
+        assert list(read_lines(write("wide.gz", gzip.compress(data)))) == lines
+
+    def test_invalid_utf16_is_one_line(self, write: Write) -> None:
+        fault = "*/wide starts with the byte order mark of UTF-16, but is not valid UTF-16. Save it again as UTF-8."
+        for data in (b"\xff\xfea\0b", b"\xff\xfe\x00\xd8a\0"):
+            with refuses(fault):
+                list(read_lines(write("wide", data)))
+        with refuses("*/wide is empty. Give a file with text."):
+            list(read_lines(write("wide", b"\xff\xfe")))
+
+    def test_utf32_is_recognized(self, write: Write) -> None:
+        with pytest.raises(DataError, match="iconv -f UTF-32 -t UTF-8"):
+            list(read_lines(write("wide", "word\n".encode("utf-32"))))
 
     @pytest.mark.parametrize(
         ("content", "kind", "advice"),

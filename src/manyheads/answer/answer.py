@@ -44,6 +44,20 @@ class Answer:
         """Return the answer as one line; empty if there is nothing to answer."""
         return "" if self.error or self.is_blank else self.prediction.line()
 
+    @property
+    def flags(self) -> list[str]:
+        """What is remarkable about the answer, as words to filter a table by."""
+        if self.error or self.is_blank:
+            return ["error" if self.error else "blank"]
+        found = self.prediction
+        is_flagged = {
+            "out_of_scope": getattr(found, "is_out_of_scope", False),
+            "unsure": getattr(found, "is_unsure", False),
+            "low_confidence": getattr(found, "is_low_confidence", False),
+            "abstained": getattr(found, "abstained", False),
+        }
+        return [name for name, is_set in is_flagged.items() if is_set] + list(getattr(found, "warnings", ()))
+
 
 def is_foreign(bundle: Bundle, text: str) -> bool:
     """Whether a text cannot be in the language that a bundle reads, by its script; a text without letters can."""

@@ -61,6 +61,10 @@ class MarkupTranslation:
         """The answer as one line."""
         return one_line(self.answer)
 
+    def cells(self) -> dict[str, str | float | None]:
+        """The answer and its confidence."""
+        return {"answer": self.answer, "confidence": self.confidence}
+
     def fields(self) -> dict[str, Any]:
         """The translation as JSON values."""
         return {

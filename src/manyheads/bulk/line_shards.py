@@ -19,6 +19,7 @@ from manyheads.messages import _
 from manyheads.text.reading.files import (
     MAX_LINE_BYTES,
     UTF8_BOM,
+    byte_order_mark,
     check_readable,
     empty_file_error,
     file_lines,
@@ -140,6 +141,13 @@ def plan_shards(paths: Sequence[Path], shard_lines: int) -> ShardPlan:
 def _scan(index: int, path: Path, n_first: int, n_lines: int) -> tuple[InputFile, list[Segment]]:
     """Cut a file into segments of `n_lines` lines, the first of `n_first`, and compute its digest."""
     check_readable(path)
+    if byte_order_mark(path)[1] != "utf-8":
+        raise DataError(
+            _(
+                "{path} is UTF-16, which is not read in parts. Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE.",
+                path=path,
+            )
+        )
     digest = hashlib.sha256()
     cutter = _Cutter(index, n_first, n_lines)
     try:

@@ -28,6 +28,7 @@ NameLine = Callable[[int], str]  # names the line of this number, counted from 1
 
 _DOCUMENT_SUFFIXES = (".html", ".htm", ".xhtml")
 
+_OWN = ("as_json", "engine", "use_shortlist", "device", "baseline_only")  # options of `PredictOptions` itself
 _N_WORDS = 5  # named in a remark
 _WARNINGS = {
     "repetition": Message("repetition"),
@@ -53,6 +54,7 @@ class PredictOptions:
     engine: str = "auto"
     use_shortlist: bool = True
     device: str = "auto"
+    baseline_only: bool = False
 
     def load(self) -> "Bundle":
         """Load the bundle, and check that it supports the options."""
@@ -64,22 +66,44 @@ class PredictOptions:
         loaded = with_decode_changes(
             with_threshold(loaded, self.bundle, options.threshold), self.bundle, options.decode
         )
+        if self.baseline_only:
+            loaded = loaded.baseline_alone()
         check_text_options(loaded, self.bundle, options)
         if options.format == "html":
             require_translator(loaded, self.bundle)
+        self._warn_if_unusable(loaded)
         if options.align:
             require_cross_attention(loaded, str(self.bundle))
         return loaded
 
+    def _warn_if_unusable(self, loaded: "Bundle") -> None:
+        from manyheads.metrics.translation_scorecard import USABLE_BLEU, are_unusable
+        from manyheads.tasks import PairTask
+
+        is_translation = isinstance(loaded.task, PairTask) and loaded.task.is_translation
+        for name, scores in loaded.scores.items() if is_translation else ():
+            if are_unusable(scores):
+                value = next(score.value for score in scores if score.name == "BLEU")
+                text = _(
+                    "Warning: {bundle} is unusable: its BLEU is {value:.1f} ({name}), and below {floor:g} hardly a "
+                    "translation says what its source says.",
+                    bundle=self.bundle,
+                    value=value,
+                    name=name,
+                    floor=USABLE_BLEU,
+                )
+                click.echo(text, err=True)
+                return
+
     def table(self) -> dict[str, Any]:
         """Return the options as JSON values, without the bundle."""
-        own = {name: getattr(self, name) for name in ("as_json", "engine", "use_shortlist", "device")}
+        own = {name: getattr(self, name) for name in _OWN}
         return self.answer.table() | own
 
     @classmethod
     def from_table(cls, bundle: Path, table: Mapping[str, Any]) -> "PredictOptions":
         """Return the options that `table` gave."""
-        own = {name: table[name] for name in ("as_json", "engine", "use_shortlist", "device")}
+        own = {name: table[name] for name in _OWN}
         answer = AnswerOptions.from_table({name: value for name, value in table.items() if name not in own})
         return cls(bundle, answer, **own)
 
@@ -98,11 +122,8 @@ class AnswerLines:
 
     def write(self, lines: Sequence[str], start: int) -> Iterator[str]:
         """Yield the output lines of a batch; `start` is the number of its first line, counted from 1."""
-        answers = self.answerer.answers(
-            lines, self.options.answer, first=start - 1, name=lambda index: self.name_line(start + index)
-        )
-        for number, answer in enumerate(answers, start):
-            self.remarks.add(number, answer)
+        numbers = range(start, start + len(lines))
+        for number, answer in zip(numbers, self.answers(lines, start - 1, numbers), strict=True):
             if self.options.as_json:
                 yield self._json(number, answer)
             elif self.n_best > 1:
@@ -112,6 +133,15 @@ class AnswerLines:
             else:
                 yield answer.line()
 
+    def answers(self, texts: Sequence[str], first: int, numbers: Sequence[int]) -> "Iterator[Answer]":
+        """Yield the answers to a batch, the first of which has the index `first`; `numbers` name its lines or rows."""
+        answers = self.answerer.answers(
+            texts, self.options.answer, first=first, name=lambda index: self.name_line(numbers[index])
+        )
+        for number, answer in zip(numbers, answers, strict=True):
+            self.remarks.add(number, answer)
+            yield answer
+
     def write_document(self, html: str) -> str:
         """Return the output of an HTML document."""
         (answer,) = self.answerer.answers([html], self.options.answer, first=0)
@@ -120,9 +150,13 @@ class AnswerLines:
 
     def _json(self, number: int, answer: "Answer") -> str:
         """Return an answer as a JSON object."""
+        return json.dumps(self.fields(number, answer), ensure_ascii=False)
+
+    def fields(self, number: int, answer: "Answer") -> dict[str, Any]:
+        """Return the number of a line and its answer as JSON values."""
         from manyheads.answer.answer import answer_fields
 
-        return json.dumps({"line": number, **answer_fields(answer, self.answerer.bundle)}, ensure_ascii=False)
+        return {"line": number, **answer_fields(answer, self.answerer.bundle)}
 
 
 def _candidate_lines(number: int, answer: "Answer") -> Iterator[str]:

@@ -9,14 +9,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from manyheads.cli.options import THRESHOLD, decode_changes, decode_options, with_decode_changes, with_threshold
+from manyheads.cli.options import (
+    BASELINE_ONLY,
+    THRESHOLD,
+    check_inputs,
+    column_option,
+    decode_changes,
+    decode_options,
+    with_decode_changes,
+    with_threshold,
+)
 from manyheads.cli.output import open_output, quoted
 from manyheads.messages import _, _n
 from manyheads.text.reading.formats import table_suffixes
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
-    from manyheads.metrics import Answers, Card, Difference, ThresholdChoice
+    from manyheads.metrics import Answers, Card, Change, Difference, ThresholdChoice
 
 Rows = list[tuple[str, ...]]
 Result = TypeVar("Result")
@@ -65,7 +74,7 @@ Result = TypeVar("Result")
 @click.option(
     "--against-bundle",
     type=click.Path(path_type=Path),
-    help=_("Another bundle to translate with and compare."),
+    help=_("Another bundle to compare with on the same rows: is the difference significant?"),
 )
 @click.option(
     "--tokenized",
@@ -86,6 +95,7 @@ Result = TypeVar("Result")
 )
 @decode_options
 @THRESHOLD
+@BASELINE_ONLY
 @click.option(
     "--precision",
     type=click.FloatRange(min=0, max=1, min_open=True),
@@ -130,6 +140,7 @@ def evaluate(
     confusion: Path | None,
     as_json: bool,
     threshold: float | None,
+    baseline_only: bool,
     precision: float | None,
     source_column: str | None,
     target_column: str | None,
@@ -139,6 +150,7 @@ def evaluate(
     **decoding: Any,
 ) -> None:
     """Score a bundle."""
+    check_inputs(bundle, data)
     from manyheads.bundle import load
     from manyheads.tasks import PairTask
 
@@ -154,6 +166,8 @@ def evaluate(
         raise click.UsageError(_("--test-set chooses among the test sets of the recipe. Omit it, or omit DATA."))
     loaded = with_threshold(load(bundle, device="auto"), bundle, threshold)
     loaded = with_decode_changes(loaded, bundle, changes)
+    if baseline_only:
+        loaded = loaded.baseline_alone()
     if precision is not None:
         _require_probabilities(loaded, bundle)
     if isinstance(loaded.task, PairTask):
@@ -168,8 +182,9 @@ def evaluate(
         _print_cards(cards, None, as_json=as_json)
         comparison.warn_if_tokenized()
         return
-    if against or against_bundle or tokenized:
-        raise click.UsageError(_("--against, --against-bundle and --tokenized need a model that generates text."))
+    if against or tokenized:
+        raise click.UsageError(_("--against and --tokenized need a model that generates text."))
+    other = _load_other(against_bundle, loaded) if against_bundle else None
     tests = _test_sets(loaded, bundle, data, columns, test_set)
     if confusion and len(tests) > 1:
         raise click.UsageError(
@@ -185,7 +200,10 @@ def evaluate(
     if confusion:
         _write_confusion(next(iter(cards.values())), confusion)
     choices = {} if precision is None else _choose_thresholds(loaded, bundle, tests, precision)
-    _print_cards(cards, output, as_json=as_json, choices=choices)
+    changes_of = {} if other is None else _changes(loaded, other, tests)
+    _print_cards(cards, output, as_json=as_json, choices=choices, changes=changes_of)
+    if changes_of and not as_json:
+        _show_changes(changes_of, against_bundle)
     if choices and not as_json:
         _show_thresholds(choices, bundle)
 
@@ -232,6 +250,7 @@ class _Comparison:
                 answers,
                 settings.target_language,
                 is_summary=settings.purpose == "summary",
+                is_translation=getattr(loaded.task, "is_translation", False),
                 tokenized=self.tokenized,
                 n_examples=self.n_examples,
                 differences=differences,
@@ -370,12 +389,62 @@ def _load_rival(path: Path) -> "Bundle":
     return rival
 
 
+def _load_other(path: Path, loaded: "Bundle") -> "Bundle":
+    """Load a bundle of the same task as another."""
+    from manyheads.bundle import load
+
+    other = load(path, device="auto")
+    if other.kind != loaded.kind:
+        raise click.UsageError(
+            _("{path} is a bundle of the task {other}, not {kind}.", path=path, other=other.kind, kind=loaded.kind)
+        )
+    return other
+
+
+def _changes(loaded: "Bundle", other: "Bundle", tests: Mapping[str, Rows]) -> "dict[str, Change]":
+    """Return how much better a bundle is than another, on the same rows."""
+    from manyheads.metrics import compare_tallies
+
+    return {
+        name: compare_tallies(loaded.task.tally(rows, loaded.decode), other.task.tally(rows, other.decode))
+        for name, rows in tests.items()
+    }
+
+
+def _show_changes(changes: "Mapping[str, Change]", other: Path | None) -> None:
+    from manyheads.metrics import format_score
+
+    for name, change in changes.items():
+        if change.low * change.high <= 0:
+            verdict = _("no clear difference")
+        else:
+            verdict = _("better") if change.cost < 0 else _("worse")
+        before, value = (format_score(change.name, figure) for figure in (change.before, change.value))
+        line = _(
+            "{name}, {metric}: {value}, {other} {before}: {difference:+.1f} [{low:+.1f}, {high:+.1f}], {verdict}",
+            name=name,
+            metric=change.name,
+            value=value,
+            other=other,
+            before=before,
+            difference=change.difference,
+            low=change.low,
+            high=change.high,
+            verdict=verdict,
+        )
+        click.echo(line)
+
+
 def _test_sets(
     loaded: "Bundle", bundle: Path, data: Sequence[Path], columns: Mapping[str, str], test_set: str | None
 ) -> dict[str, Rows]:
     """Return the rows of DATA, or of the test sets of the bundle's recipe."""
     if not data:
         return _recipe_test_sets(loaded, bundle, test_set)
+    from manyheads.run.bundle_columns import columns_for
+
+    fields = loaded.task.fields(loaded.task.settings)
+    columns = columns_for(loaded, data, fields, columns, column_option)
     name = " + ".join(file.name for file in data)
     return {name: list(loaded.task.read([str(file) for file in data], columns, loaded.task.settings))}
 
@@ -457,6 +526,7 @@ def _print_cards(
     *,
     as_json: bool,
     choices: "Mapping[str, ThresholdChoice] | None" = None,
+    changes: "Mapping[str, Change] | None" = None,
 ) -> None:
     import json
     from dataclasses import asdict
@@ -469,6 +539,8 @@ def _print_cards(
         payload = {name: asdict(card) for name, card in cards.items()}  # type: ignore[call-overload]
         for name, choice in (choices or {}).items():
             payload[name]["threshold_choice"] = plain_texts(asdict(choice))
+        for name, change in (changes or {}).items():
+            payload[name]["against"] = asdict(change)
         with open_output(output) as stream:
             stream.write(json.dumps(payload, indent=2, ensure_ascii=False) + "\n")
     else:

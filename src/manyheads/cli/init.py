@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _FILES = click.Path(path_type=Path)
 _SHOWN_LABELS = 5
-_FEW_ROWS = 1000  # without a test set, cross-validation is proposed
+_FEW_ROWS = 3000  # without a test set, cross-validation is proposed
 
 
 class _Budget(click.ParamType[float]):
@@ -163,6 +163,11 @@ def init(
     overwrite: bool,
 ) -> None:
     """Propose a recipe."""
+    from manyheads.text.reading.files import check_readable
+
+    for file in (*data, *valid, *test):
+        if not file.exists():
+            check_readable(file)  # raises before torch is imported
     from manyheads.init.cost_estimate import measure_cost, this_machine
     from manyheads.init.fitted_recipe import propose
     from manyheads.init.recognition import recognize

@@ -57,6 +57,12 @@ THRESHOLD = click.option(
 )
 
 
+BASELINE_ONLY = click.option(
+    "--baseline-only",
+    is_flag=True,
+    help=_("Answer with the bundle's linear model alone, which is many times as fast."),
+)
+
 _TEXT_OPTIONS = (
     click.option(
         "--glossary",
@@ -110,6 +116,25 @@ VALID_FILES = click.option(
 )
 
 
+def check_inputs(bundle: Path, files: Sequence[Path | str]) -> None:
+    """Raise at once if the folder of a bundle or a file does not exist, before torch is imported."""
+    from manyheads.errors import BundleError
+    from manyheads.text.reading.files import check_readable
+
+    if not bundle.exists():
+        raise BundleError(_("{folder}: there is no such folder.", folder=bundle))
+    for file in map(Path, files):
+        if not file.exists():
+            check_readable(file)
+
+
+def column_option(field: str, column: str) -> str:
+    """Return the option that chooses the column of a field, as a part of a command to copy."""
+    from manyheads.cli.output import quoted
+
+    return f"--{field}-column {quoted(column)}"
+
+
 def text_options(command: Command) -> Command:
     """Add the options of translations to a command."""
     for option in reversed(_TEXT_OPTIONS):
@@ -119,13 +144,13 @@ def text_options(command: Command) -> Command:
 
 def read_text_options(glossary: Path | None, keep: Sequence[str], prefix: str | None) -> dict[str, Any]:
     """Return what the translations must satisfy, as fields of `AnswerOptions`."""
-    from manyheads.tasks import TextOptions
-    from manyheads.text.terms.glossary import read_glossary
-
     if prefix == "":
         raise click.UsageError(_("--prefix is empty. Give the beginning of the translations, or leave it out."))
     if glossary is None and not keep and prefix is None:
         return {}
+    from manyheads.tasks import TextOptions
+    from manyheads.text.terms.glossary import read_glossary
+
     terms = {} if glossary is None else read_glossary(glossary)
     TextOptions(terms, keep, prefix or "")  # raises DataError if they are not valid
     return {"glossary": terms, "keep": tuple(keep), "prefix": prefix or ""}

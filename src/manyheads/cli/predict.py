@@ -25,16 +25,27 @@ from manyheads.cli.answer_lines import (
     show_errors,
     show_remarks,
 )
-from manyheads.cli.options import COUNT, THRESHOLD, decode_changes, decode_options, read_text_options, text_options
+from manyheads.cli.options import (
+    BASELINE_ONLY,
+    COUNT,
+    THRESHOLD,
+    check_inputs,
+    decode_changes,
+    decode_options,
+    read_text_options,
+    text_options,
+)
 from manyheads.messages import _
+from manyheads.text.reading.formats import is_table, table_suffixes
 
 if TYPE_CHECKING:
     from manyheads.bundle import Bundle
 
 
 @click.command(
-    short_help=_("Translate, classify, tag or continue lines of text."),
-    help=_("""Read lines from files or standard input and write one line for each.
+    short_help=_("Translate, classify, tag or continue lines of text or rows of a table."),
+    help=_(
+        """Read lines from files or standard input and write one line for each; of a table, write one row for each row.
 
         A seq2seq bundle writes the translation; a classifier the label and its probability; a tagger the text with its
         entities marked; a language model the line and its continuation. A line without text gives
@@ -61,9 +72,13 @@ if TYPE_CHECKING:
         the words that translate theirs. Attributes, comments, scripts, <pre>, <code> and elements with translate="no"
         or class="notranslate" stay as they are.
 
-        With --shards, large files are answered in several processes: one numbered file for every 10,000 lines, which
-        joined have the bytes of one output. Finished ones are skipped when the same command is run again, and --on ray
-        uses a cluster.
+        A FILE that ends in {suffixes} is a table. The text is in the column that the bundle was trained with;
+        --text-column chooses another. The output is the same table with further columns: label, probability and flags,
+        or answer, confidence and flags; --json writes JSONL, with the row in each object.
+
+        With --shards, large files of lines are answered in several processes: one numbered file for every 10,000
+        lines, which joined have the bytes of one output. Finished ones are skipped when the same command is run again,
+        and --on ray uses a cluster.
 
         \b
         Example:
@@ -73,9 +88,12 @@ if TYPE_CHECKING:
           manyheads predict runs/quickstart/bundle letters.en --glossary terms.tsv --keep Anna --abstain 0.05
           manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
+          manyheads predict runs/tickets/bundle week46.csv -o week46-labeled.csv
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
           manyheads predict runs/reviews/bundle reviews-*.txt --shards answers --processes 8
-        """),
+        """,
+        suffixes=table_suffixes(),
+    ),
 )
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("files", nargs=-1, metavar="[FILE]...")
@@ -84,6 +102,13 @@ if TYPE_CHECKING:
     "--output",
     type=click.Path(path_type=Path),
     help=_("Write to this file instead of standard output."),
+)
+@click.option(
+    "--text-column",
+    "--source-column",
+    "column",
+    default="",
+    help=_("Column of a table with the texts, by name or number. [default: the one the bundle was trained with]"),
 )
 @click.option(
     "--prompt",
@@ -102,6 +127,7 @@ if TYPE_CHECKING:
 )
 @text_options
 @THRESHOLD
+@BASELINE_ONLY
 @click.option("--align", is_flag=True, help=_("Append word alignments (Pharaoh format)."))
 @click.option(
     "--format",
@@ -158,6 +184,7 @@ def predict(
     bundle: Path,
     files: tuple[str, ...],
     output: Path | None,
+    column: str,
     prompt: str | None,
     device: str,
     engine: str,
@@ -166,6 +193,7 @@ def predict(
     text_format: str,
     as_json: bool,
     threshold: float | None,
+    baseline_only: bool,
     glossary: Path | None,
     keep: tuple[str, ...],
     prefix: str | None,
@@ -183,7 +211,7 @@ def predict(
         )
     requirements = read_text_options(glossary, keep, prefix)
     answer = AnswerOptions(changes, threshold, align, text_format, **requirements)
-    options = PredictOptions(bundle, answer, as_json, engine, not no_shortlist, device)
+    options = PredictOptions(bundle, answer, as_json, engine, not no_shortlist, device, baseline_only)
     if text_format == "html" and (align or decoding["n_best"] is not None or prompt is not None):
         raise click.UsageError(_("--format html gives one translation: leave out --align, --n-best and --prompt."))
     if shards is None and (shard_lines is not None or processes is not None or on is not None):
@@ -203,8 +231,20 @@ def predict(
         _stream(replace(options, engine="auto", use_shortlist=True).load(), bundle, prompt)
         return
     files = tuple(map(_local, files)) or ("-",)
+    check_inputs(bundle, [file for file in files if file != "-"])
     if len(files) > 1 and "-" in files:
         raise click.UsageError(_("Standard input (-) cannot be combined with files. Give one or the other."))
+    tables = [file for file in files if is_table(Path(file))]
+    if column and not tables:
+        raise click.UsageError(_("--text-column is for a table: {suffixes}.", suffixes=table_suffixes()))
+    if tables and shards is not None:
+        raise click.UsageError(_("{file} is a table, and --shards takes lines: leave it out.", file=tables[0]))
+    if tables:
+        from manyheads.cli.predict_table import check_table, predict_table
+
+        table = check_table(options, files, output)
+        progress = _make_progress(None, on_terminal=output is None and sys.stdout.isatty())
+        sys.exit(predict_table(options, table, files[0], output, column, progress))
     if shards is not None:
         from manyheads.cli.predict_shards import ShardOptions, predict_shards
 
@@ -312,7 +352,7 @@ class _Reader:
         return _("{path}, line {number}", path=path, number=number - self.starts[index])
 
 
-def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], None]:
+def _make_progress(loaded: "Bundle | None", *, on_terminal: bool) -> Callable[[int], None]:
     """Return a callback that shows how many lines are done, unless the answers go to the same screen."""
     if on_terminal or not sys.stderr.isatty():
         return lambda done: None
@@ -320,7 +360,7 @@ def _make_progress(loaded: "Bundle", *, on_terminal: bool) -> Callable[[int], No
 
     def show(done: int) -> None:
         speed = done / max(time.monotonic() - started, 1e-9)
-        engine = loaded.engine.used
+        engine = loaded.engine.used if loaded else ""
         suffix = _(" · engine {engine}", engine=engine) if engine else ""
         counts = _("{done:,} lines · {speed:,.0f} lines/s", done=done, speed=speed)
         click.echo(f"\r{counts}{suffix} ", err=True, nl=False)

@@ -24,6 +24,7 @@ from manyheads.cli.lens import lens
 from manyheads.cli.output import cell_width, wrap_cells
 from manyheads.cli.plan import plan
 from manyheads.cli.predict import predict
+from manyheads.cli.promote import promote
 from manyheads.cli.quickstart import quickstart
 from manyheads.cli.serve import serve
 from manyheads.cli.train import train
@@ -47,6 +48,7 @@ _COMMANDS = (
     lab,
     serve,
     import_,
+    promote,
     export,
     bench,
 )

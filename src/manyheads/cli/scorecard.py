@@ -87,7 +87,10 @@ def show_scores(
     table = Table(box=None, padding=(0, 1), pad_edge=True)
     table.add_column("")
     for name, row in scores.items():
-        table.add_column(Text(set_title(name)).append(_size(row), style="dim not bold"), no_wrap=True)
+        title = Text(set_title(name)).append(_size(row), style="dim not bold")
+        if row and row[0].used_for:
+            title.append(_(" optimistic"), style="yellow not bold")
+        table.add_column(title, no_wrap=True)
     for name in dict.fromkeys(score.name for row in scores.values() for score in row):
         cells = [next((_format(score) for score in row if score.name == name), "–") for row in scores.values()]
         table.add_row(score_title(name), *(Text(cell, style="bold") for cell in cells))

@@ -144,7 +144,9 @@ def _named(bundles: tuple[str, ...]) -> dict[str, str]:
             name, folder = "", bundle
         if not folder:
             raise click.UsageError(_("{bundle} names no folder. Write NAME=FOLDER.", bundle=bundle))
-        path = Path(folder).resolve()
+        path = Path(folder).absolute()
+        if not path.is_symlink():  # a link stays: each reload follows it anew
+            path = path.resolve()
         name = name or (path.parent.name if path.name == "bundle" else path.name)
         if name in folders:
             raise click.UsageError(

@@ -72,6 +72,9 @@ def train(
     """Train a model from a recipe."""
     import shlex
 
+    from manyheads.settings import read_toml
+
+    read_toml(recipe)  # raises before torch is imported
     from manyheads.run import read_recipe
     from manyheads.training import ProcessGroup
 

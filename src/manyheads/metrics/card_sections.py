@@ -7,7 +7,7 @@ run; `read_sections` reads them back.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from manyheads.language import LANGUAGES
@@ -115,13 +115,17 @@ class Comparison:
     differences: Sequence[Difference]
 
 
+_FAST = 2.0  # times as fast: then a simple model that is as good is worth taking
+
+
 @dataclass(frozen=True)
 class Baseline:
     """The score of a simple model on the same texts, and how much better the evaluated model is."""
 
     name: str  # of the simple model
     change: Change  # from the simple model to the evaluated one
-    is_optimistic: bool = False  # the evaluated model was fitted to these texts in part: no verdict
+    is_optimistic: bool = False  # the evaluated model was fitted to these texts in part: no verdict that it is better
+    speedup: float | None = field(default=None, compare=False)  # how many times as fast the simple model is
 
     @property
     def interval(self) -> str:
@@ -132,6 +136,12 @@ class Baseline:
     @property
     def verdict(self) -> Message:
         """Whether the evaluated model is better, in words."""
+        is_clear = self.change.low * self.change.high > 0
+        if not is_clear and self.speedup is not None and self.speedup >= _FAST:
+            return Message(
+                "no clear difference: alone, the baseline is {speedup:,.0f} × as fast (--baseline-only)",
+                speedup=self.speedup,
+            )
         if self.is_optimistic:
             return Message("optimistic: the mixture was chosen on this set")
         if not self.interval:
@@ -251,7 +261,13 @@ def _read_baseline(entry: Mapping[str, Any]) -> Baseline:
     names = ("value", "before", "difference", "low", "high")
     figures = {name: _number(change[name]) for name in names}
     change = Change(_text(change["name"]), **figures, n_texts=int(change["n_texts"]))
-    return Baseline(_text(entry["name"]), change, bool(entry.get("is_optimistic")))
+    speedup = entry.get("speedup")
+    return Baseline(
+        _text(entry["name"]),
+        change,
+        bool(entry.get("is_optimistic")),
+        None if speedup is None else _number(speedup),
+    )
 
 
 def _read_generations(entry: Mapping[str, Any]) -> Generations:

@@ -20,6 +20,9 @@ from manyheads.metrics.corpus_scores import (
 from manyheads.metrics.score import Score
 from manyheads.metrics.significance import Difference
 
+USABLE_BLEU = 10.0  # below, hardly a translation says what its source says
+_FEWEST_JUDGED = 20  # sentences
+
 _N_EXAMPLES = 10
 _LONGEST_TEXT = 2000  # characters kept of a text in an example
 _SEED = 12345
@@ -27,6 +30,13 @@ _SEED = 12345
 _LONGEST_PHRASE = 4  # tokens
 _N_TIMES = 3  # occurrences in a row that count as a repetition
 _MAY_REPEAT = ".…·-–—~～_*=!?！？"  # and digits: "wait...", "10000"
+
+
+UNUSABLE = Message(
+    "Unusable: with a BLEU below {floor:g}, hardly a translation says what its source says. Train on more pairs, or "
+    "longer.",
+    floor=USABLE_BLEU,
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,7 @@ class TranslationCard:
     random: Sequence[TranslationExample]
     differences: Sequence[Difference] = ()  # to another system
     against: str | None = None  # the name of that system
+    are_unusable: bool = False  # translations with a BLEU that is surely below `USABLE_BLEU`
 
     def sections(self) -> list[Section]:
         """Return examples, counts of errors and the comparison with another system."""
@@ -90,6 +101,8 @@ class TranslationCard:
 
     def _notes(self) -> list[Note]:
         notes: list[Message] = []
+        if self.are_unusable:
+            notes.append(UNUSABLE)
         if self.n_cut_off:
             notes.append(
                 PluralMessage(
@@ -137,6 +150,7 @@ def translation_card(
     language: str,
     *,
     is_summary: bool = False,
+    is_translation: bool = False,
     tokenized: bool = False,
     n_examples: int = _N_EXAMPLES,
     differences: Sequence[Difference] = (),
@@ -144,7 +158,8 @@ def translation_card(
 ) -> TranslationCard:
     """Return the scorecard of translations; `tokenized` adds the BLEU of papers on pretokenized text.
 
-    Summaries are scored by ROUGE, BLEU and chrF, without TER: a summary is not an edit of its source.
+    Summaries are scored by ROUGE, BLEU and chrF, without TER: a summary is not an edit of its source. Only of
+    translations, a low BLEU says that they are unusable: answers of a dialogue are never those of the reference.
     """
     texts, references = answers.texts, answers.references
     are_copies = copies(answers.sources, texts)
@@ -152,12 +167,13 @@ def translation_card(
     examples = _make_examples(answers)
     worst = sorted(examples, key=lambda example: (example.chrf, -len(example.reference)))
     drawn = np.random.default_rng(_SEED).permutation(len(examples))[:n_examples]
+    scores = [
+        *(rouge(texts, references) if is_summary else []),
+        *translation_scores(texts, references, language)[: 2 if is_summary else 3],
+        *([tokenized_bleu(texts, references)] if tokenized else []),
+    ]
     return TranslationCard(
-        scores=[
-            *(rouge(texts, references) if is_summary else []),
-            *translation_scores(texts, references, language)[: 2 if is_summary else 3],
-            *([tokenized_bleu(texts, references)] if tokenized else []),
-        ],
+        scores=scores,
         n_sentences=len(texts),
         length_ratio=length_ratio(texts, references, language),
         n_copies=sum(are_copies),
@@ -171,6 +187,14 @@ def translation_card(
         random=[examples[index] for index in drawn],
         differences=differences,
         against=against,
+        are_unusable=is_translation and are_unusable(scores),
+    )
+
+
+def are_unusable(scores: Sequence[Score]) -> bool:
+    """Return whether translations with these scores are surely unusable: BLEU's interval is below `USABLE_BLEU`."""
+    return any(
+        score.name == "BLEU" and score.high < USABLE_BLEU and (score.n or 0) >= _FEWEST_JUDGED for score in scores
     )
 
 

@@ -243,12 +243,22 @@ def _scores(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _headlines(history: History) -> list[tuple[Message, list[_ScoreView]]]:
     """Return the scores of the test sets or, before the end, the best validation."""
-    groups = [(display_name(name), _score_views(record)) for name, record in _records(history.finished).items()]
+    groups = [
+        (_headline_title(name, record), _score_views(record)) for name, record in _records(history.finished).items()
+    ]
     best = history.best
     if not groups and best:
         title = Message("validation, best so far: step {step:,.0f}", step=best.step)
         groups = [(title, [_score_view({"name": best.metric, "value": best.score})])]
     return [group for group in groups if group[1]]
+
+
+def _headline_title(name: str, record: Mapping[str, Any]) -> Message:
+    """Return the name of a test set, marked if the run used it for something else, too."""
+    title = display_name(name)
+    if any(score.get("used_for") for score in _scores(record)):
+        return Message("{set_name}: optimistic, see below", set_name=title)
+    return title
 
 
 @dataclass(frozen=True)

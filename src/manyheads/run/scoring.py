@@ -1,6 +1,7 @@
 """Score a set of rows, and mark the scores if the set was used for something else too."""
 
 import filecmp
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,9 +36,13 @@ def score_rows(
     else:
         card = task.score(rows, settings, progress)
     if isinstance(rows, list) and rows and isinstance(task, LabelingTask) and task.baseline_name:
-        change = compare_tallies(task.tally(rows, settings), task.baseline_tally(rows))
+        started = time.process_time()
+        tally = task.tally(rows, settings)
+        middle = time.process_time()
+        change = compare_tallies(tally, task.baseline_tally(rows))
+        speedup = (middle - started) / max(time.process_time() - middle, 1e-3)
         changed: Any = card  # a card is a dataclass, which a protocol cannot say
-        baseline = Baseline(task.baseline_name, change, is_optimistic="calibration" in used_for)
+        baseline = Baseline(task.baseline_name, change, "calibration" in used_for, speedup)
         card = replace(changed, baseline=baseline)
     return mark(card, used_for)
 

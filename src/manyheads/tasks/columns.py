@@ -12,6 +12,7 @@ from typing import TypeVar
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.text.reading.formats import format_of
+from manyheads.text.reading.offset_spans import parse_spans
 from manyheads.text.reading.readers import columns_of, read_rows
 from manyheads.text.reading.tag_schemes import OUTSIDE, is_tag
 from manyheads.text.suggestions import shortened
@@ -59,6 +60,8 @@ class Column:
     values: Sequence[str]
     are_lists: bool = False
     are_numbers: bool = False  # numbers in JSON or Parquet, not text
+    are_spans: bool = False  # lists of spans by character offsets, as labeling tools write them
+    are_single: bool = False  # lists of one item each
 
     @property
     def normalized_name(self) -> str:
@@ -139,7 +142,7 @@ class Column:
     def separator(self) -> str:
         """The separator between several labels of a row; "" if each row has one label."""
         if self.are_lists:
-            return "|"
+            return "" if self.are_single else "|"
         for candidate in ("|", ";", ","):
             n_several = sum(count for value, count in self.counts.items() if candidate in value)
             parts = {part.strip() for value in self.counts for part in value.split(candidate)}
@@ -236,7 +239,15 @@ def _column(name: str, values: Sequence[object]) -> Column:
     lists = [value for value in values if isinstance(value, list)]
     numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
     texts = [_as_text(value) for value in values]
-    return Column(name, texts, bool(lists), bool(numbers) and len(numbers) + values.count(None) == len(values))
+    spans = [parse_spans(value) for value in lists]
+    return Column(
+        name,
+        texts,
+        bool(lists),
+        bool(numbers) and len(numbers) + values.count(None) == len(values),
+        any(spans) and None not in spans,
+        bool(lists) and all(len(value) == 1 for value in lists),
+    )
 
 
 def _as_text(value: object) -> str:

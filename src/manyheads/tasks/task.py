@@ -30,6 +30,7 @@ from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.files import OnBad
 from manyheads.text.reading.readers import Row
+from manyheads.text.reading.row_spec import Converter, turns_converter
 from manyheads.text.tokens.tokenizer import Tokenizer
 
 Progress = Callable[[int], None]  # called with the number of rows done since the last call
@@ -95,6 +96,9 @@ class Prediction(Protocol):
 
     def line(self) -> str:
         """The prediction as one line of text."""
+
+    def cells(self) -> dict[str, str | float | None]:
+        """The prediction as columns of a table: such as "label" and "probability"."""
 
 
 def one_line(text: str) -> str:
@@ -187,6 +191,11 @@ class Task(ABC):
         files: Sequence[str], columns: Mapping[str, str], settings: Any, on_bad: OnBad | None = None
     ) -> Iterator[Row]:
         """Read the rows of one set of files; `columns` maps fields to columns, if the recipe names them."""
+
+    @staticmethod
+    def text_converter(settings: Any) -> Converter:
+        """Convert the text of a row to predict for, if it is a list in JSON or Parquet: words, by default."""
+        return turns_converter(" ")
 
     @staticmethod
     @abstractmethod
@@ -432,6 +441,10 @@ class LabelingTask(Task):
 
     def with_baseline(self, tensors: Mapping[str, Tensor]) -> "Task":
         """The task with the linear model of these tensors; ValueError or TypeError if they do not fit."""
+        raise TypeError("this task has no baseline.")
+
+    def baseline_alone(self) -> "LabelingTask":
+        """The task with the answers of the linear model alone; the Transformer is not computed."""
         raise TypeError("this task has no baseline.")
 
     def baseline_tally(self, rows: Sequence[Row]) -> Tally:

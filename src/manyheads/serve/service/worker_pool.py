@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import multiprocessing
+import os
 import socket
 import struct
 import sys
@@ -87,7 +88,10 @@ class WorkerPool:
         *,
         share_examples: bool = False,
     ) -> None:
-        self.folders, self.n_workers, self.queue, self.on_batch = dict(folders), n_workers, queue, on_batch
+        self._given = dict(folders)  # which may be symbolic links
+        # What is loaded: a worker that replaces another loads the same, even if a link points elsewhere by then.
+        self.folders = {name: os.path.realpath(folder) for name, folder in folders.items()}
+        self.n_workers, self.queue, self.on_batch = n_workers, queue, on_batch
         self.share_examples = share_examples
         self.bundles: dict[str, BundleDescription] = {}
         self.n_restarts = 0
@@ -198,15 +202,17 @@ class WorkerPool:
         async with self._reloading:
             del self._waiting_reloads[name]  # whoever asks from now on may mean newer files
             reloaded = None
+            folder = os.path.realpath(self._given[name])
             for worker in [worker for worker in self._workers if worker.is_ready]:
                 number = next(self._ids)
                 future = worker.calls[number] = asyncio.get_running_loop().create_future()
-                self._send(worker, {"id": number, "load": name, "path": self.folders[name]})
+                self._send(worker, {"id": number, "load": name, "path": folder})
                 event = await future
                 if worker not in self._workers:  # it has died; the one that replaces it loads the folder
                     continue
                 if "error" not in event:
                     reloaded = self.bundles[name] = BundleDescription.from_table(event["loaded"])
+                    self.folders[name] = folder
                 elif reloaded is None:
                     raise ProblemError(
                         422,

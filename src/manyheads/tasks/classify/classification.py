@@ -47,11 +47,20 @@ class Classification:
         """Whether the text is unlike all training texts, so that probably no label fits."""
         return self.out_of_scope is not None and self.out_of_scope > THRESHOLD
 
+    @property
+    def is_unsure(self) -> bool:
+        """Whether a text has no label, since none is above the threshold."""
+        return self.probability is not None and not self.labels
+
     def line(self) -> str:
         """Label and probability, separated by a tab; empty for a blank text."""
         if self.probability is None:
             return ""
         return f"{self.answer or UNSURE}\t{self.probability:.4f}"
+
+    def cells(self) -> dict[str, str | float | None]:
+        """Label and probability; no label if it is below the threshold."""
+        return {"label": self.answer, "probability": self.probability}
 
 
 _OUT_OF_SCOPE = Message("This text is unlike the texts that the model was trained on: perhaps no label fits.")

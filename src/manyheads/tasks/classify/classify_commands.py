@@ -55,6 +55,9 @@ from manyheads.text.suggestions import shortened
 
 _SHORT, _LONG = 128, 256  # tokens read at once
 _FEW_FOR_FINE_TUNING = 1000  # rows
+# Measured 2026-11-18 on 1,500 rows of SST-2 and 1,800 of Banking77: accuracy 73.9 and 83.4 with a patience of 8, 73.0
+# and 82.7 without, in 45 % and 65 % of the processor time. With many rows the mean of snapshots is kept.
+_FEW_ROWS, _PATIENCE = 5000, 8
 
 
 class ClassifyInit(TaskInit):
@@ -185,6 +188,9 @@ class ClassifyInit(TaskInit):
                 validation_reason="steps between validations, on at most 200 valid texts",
             ),
         ]
+        if rows < _FEW_ROWS:
+            reason = "stop after this many validations without a better one, and keep the best"
+            choices.append(Choice("train.patience", _PATIENCE, reason))
         return encoder_proposal(choices, layers, count_epochs(rows, 14.0, of=10_000, power=0.5))
 
     def propose_from(self, survey: Survey, origin: Pretrained, preset: str = "") -> Proposal:

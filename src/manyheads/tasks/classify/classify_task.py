@@ -58,7 +58,7 @@ from manyheads.tasks.task_doctor import TaskDoctor
 from manyheads.tasks.task_init import TaskInit
 from manyheads.text.reading.files import OnBad
 from manyheads.text.reading.readers import Row, read_rows
-from manyheads.text.reading.row_spec import label_text, labels_converter
+from manyheads.text.reading.row_spec import labels_converter, single_label
 from manyheads.text.tokens.tokenizer import BOS, Tokenizer
 from manyheads.text.tokens.words import is_blank
 
@@ -118,7 +118,7 @@ class Classify(LabelingTask):
     ) -> Iterator[Row]:
         """Read rows of one table, or of a file of texts and a file of labels."""
         fields = Classify.fields(settings)
-        convert = labels_converter(settings.separator) if settings.multi_label else label_text
+        convert = labels_converter(settings.separator) if settings.multi_label else single_label
         chosen = [columns.get(field) for field in fields] if columns else []
         return read_rows(files, fields, chosen, converters={"label": convert}, on_bad=on_bad)
 
@@ -210,11 +210,16 @@ class Classify(LabelingTask):
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         return replace(self, linear=NgramSVM.from_arrays(arrays, len(self.labels)))
 
+    def baseline_alone(self) -> "Classify":
+        """The linear classifier alone, with its own temperature; it does not tell what is in scope."""
+        if self.linear is None:
+            raise TypeError("this task has no baseline.")
+        mixture, calibration = replace(self.mixture, share=1.0), replace(self.calibration, temperature=1.0)
+        return replace(self, mixture=mixture, calibration=calibration, scope=None)
+
     def baseline_tally(self, rows: Sequence[Row]) -> Tally:
         """The statistics of the same score as `tally`, for the linear classifier alone."""
-        alone = replace(self, mixture=Mixture(share=1.0), calibration=Calibration(), scope=None)
-        texts = [row[0] for row in rows]
-        return self._tally(rows, alone._predictions(texts, alone._calibrated(self.linear_logits(texts))))
+        return self._tally(rows, self.baseline_alone().predict([row[0] for row in rows], DecodeSettings()))
 
     @property
     def limit(self) -> int:
@@ -330,7 +335,14 @@ class Classify(LabelingTask):
 
     def logits(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
         """The logits of each text: the Transformer's and the linear classifier's, mixed."""
-        return self.mix(texts, self.transformer_logits(texts, progress))
+        return self.mix(texts, self._transformer_part(texts, progress))
+
+    def _transformer_part(self, texts: Sequence[str], progress: Progress = lambda done: None) -> Float[Tensor, "N C"]:
+        """The Transformer's logits; zeros if the linear classifier decides alone."""
+        if self.linear is None or self.mixture.share < 1.0:
+            return self.transformer_logits(texts, progress)
+        progress(len(texts))
+        return torch.zeros(len(texts), len(self.labels))
 
     def mix(self, texts: Sequence[str], transformer: Float[Tensor, "N C"]) -> Float[Tensor, "N C"]:
         """The Transformer's logits of these texts, mixed with the linear classifier's."""
@@ -467,10 +479,11 @@ class Classify(LabelingTask):
 
     def predict(self, texts: Sequence[str], settings: DecodeSettings, first: int = 0) -> list[Classification]:
         """Predict the labels of each text; a blank text has none."""
-        transformer = self.transformer_logits(texts)
-        logits = self.mix(texts, transformer)
+        transformer = self._transformer_part(texts)
+        linear = None if self.linear is None else self.linear_logits(texts)
+        logits = self.mixture.logits(transformer, torch.zeros_like(transformer) if linear is None else linear)
         scores: Sequence[float | None] = self.out_of_scope(texts, logits) or [None] * len(texts)
-        shares = self._linear_shares(texts, transformer, logits)
+        shares = [None] * len(texts) if linear is None else self._linear_shares(transformer, linear, logits)
         return [
             prediction if prediction.probability is None else replace(prediction, out_of_scope=score, ngram_share=share)
             for prediction, score, share in zip(
@@ -488,21 +501,19 @@ class Classify(LabelingTask):
         )
 
     def _linear_shares(
-        self, texts: Sequence[str], transformer: Float[Tensor, "N C"], logits: Float[Tensor, "N C"]
+        self, transformer: Float[Tensor, "N C"], linear: Float[Tensor, "N C"], logits: Float[Tensor, "N C"]
     ) -> Sequence[float | None]:
         """How much of each decision the linear classifier made: its share of the lead of the best label over the next.
 
         If multi_label, its share of the logit that is farthest from 0.
         """
-        if self.linear is None or not len(texts):
-            return [None] * len(texts)
-        parts = self.mixture.parts(transformer, self.linear_logits(texts))
+        parts = self.mixture.parts(transformer, linear)
         if self.settings.multi_label:
             best = logits.abs().argmax(-1, keepdim=True)
             whole, own = (part.gather(-1, best)[:, 0] for part in (logits, parts[1]))
         else:
             first, second = logits.topk(2, dim=-1).indices.unbind(-1)
-            rows = torch.arange(len(texts))
+            rows = torch.arange(len(logits))
             whole, own = (part[rows, first] - part[rows, second] for part in (logits, parts[1]))
         shares = torch.where(whole == 0, self.mixture.share, own / torch.where(whole == 0, 1.0, whole))
         return [round(share, 4) for share in shares.clamp(0, 1).tolist()]

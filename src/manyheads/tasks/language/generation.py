@@ -47,6 +47,10 @@ class Generation:
         whole = self.prompt + self.answer
         return whole.replace("\\", "\\\\").replace("\r", "\\r").replace("\n", "\\n")
 
+    def cells(self) -> dict[str, str | float | None]:
+        """The best continuation."""
+        return {"answer": self.answer}
+
 
 @dataclass(frozen=True)
 class TextGenerator:

@@ -131,6 +131,10 @@ class Filling:
         """The text as one line."""
         return one_line(self.text)
 
+    def cells(self) -> dict[str, str | float | None]:
+        """The filled text."""
+        return {"answer": self.text}
+
 
 @dataclass(frozen=True)
 class Masked(DocumentTask):

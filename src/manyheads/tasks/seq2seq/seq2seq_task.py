@@ -75,7 +75,7 @@ from manyheads.text.markup.copyable_spans import copyable_spans, restore
 from manyheads.text.reading.files import OnBad
 from manyheads.text.reading.readers import Row, read_pairs, read_rows
 from manyheads.text.reading.row_spec import PAIR as PAIR_FIELDS
-from manyheads.text.reading.row_spec import turns_converter
+from manyheads.text.reading.row_spec import Converter, turns_converter
 from manyheads.text.tokens.sentence_splitting import split_sentences
 from manyheads.text.tokens.text_profile import TextProfile
 from manyheads.text.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
@@ -126,6 +126,10 @@ class Translations:
     def line(self) -> str:
         """The answer as one line; a model may generate line breaks."""
         return one_line(self.answer)
+
+    def cells(self) -> dict[str, str | float | None]:
+        """The answer and its confidence."""
+        return {"answer": self.answer, "confidence": self.confidence}
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,11 @@ class Seq2Seq(PairTask):
         return read_rows(
             files, PAIR_FIELDS, chosen, converters={"source": turns_converter(settings.turns)}, on_bad=on_bad
         )
+
+    @staticmethod
+    def text_converter(settings: Seq2SeqSettings) -> Converter:
+        """Join the turns of a dialogue."""
+        return turns_converter(settings.turns)
 
     @staticmethod
     def builtin(
@@ -628,7 +637,12 @@ class Seq2Seq(PairTask):
     ) -> TranslationCard:
         """Translate every source and compare it with its reference."""
         answers = self.answer(rows, settings, progress)
-        return translation_card(answers, self.settings.target_language, is_summary=self.settings.purpose == "summary")
+        return translation_card(
+            answers,
+            self.settings.target_language,
+            is_summary=self.settings.purpose == "summary",
+            is_translation=self.is_translation,
+        )
 
     def answer(self, rows: Iterable[Row], settings: DecodeSettings, progress: Progress = lambda done: None) -> Answers:
         """Answer every source of a test set; one that is too long for the model gets an empty answer."""

@@ -44,13 +44,16 @@ from manyheads.tasks.proposal import (
 )
 from manyheads.tasks.tag.tag_training import TagSettings, iob2_spans
 from manyheads.tasks.task_doctor import ENTITY_TYPE, INTENT, Sample, Source, TaskDoctor
-from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names, requested_column
+from manyheads.tasks.task_init import Request, TaskGuess, TaskInit, column_names, requested_column, text_column
 from manyheads.text.reading.formats import is_table
 from manyheads.text.reading.readers import Row
 from manyheads.text.reading.tag_schemes import tags_to_spans
 from manyheads.text.reading.tagged_readers import TAGGED_FILES
 
 _LENGTHS = (128, 256, 512)  # tokens
+
+
+_SPAN_NAMES = ("spans", "entities", "label", "labels", "tags")  # of columns with spans by offsets, in labeling tools
 
 
 class TagInit(TaskInit):
@@ -98,6 +101,8 @@ class TagInit(TaskInit):
     def _recognize_table(self, files: DataFiles, request: Request) -> TaskGuess | None:
         path, columns = files.paths[0], files.columns
         requested = requested_column(files, request, "tags")
+        if guess := self._recognize_spans(files, request, requested):
+            return guess
         tags = requested or next((column for column in columns if column.are_tags), None)
         if tags is None or not (tags.are_tags or _are_word_labels(tags, columns)):
             _refuse_tag_ids(files)
@@ -131,6 +136,24 @@ class TagInit(TaskInit):
         if label:
             reason += _(" and {name} an intent for each text", name=label.name)
         return TaskGuess(reason, chosen, {"intents": label is not None})
+
+    def _recognize_spans(self, files: DataFiles, request: Request, requested: Column | None) -> TaskGuess | None:
+        """A raw text and a column of spans by character offsets, as labeling tools export them."""
+        columns = [requested] if requested else sorted(files.columns, key=lambda one: one.name not in _SPAN_NAMES)
+        spans = next((column for column in columns if column.are_spans), None)
+        if spans is None:
+            return None
+        text = text_column(files, [column for column in files.columns if not column.are_lists], request)
+        if text is None:
+            raise DataError(
+                _(
+                    "{path}: column {name} holds spans, but no column their texts. Name it with --text-column.",
+                    path=files.paths[0],
+                    name=spans.name,
+                )
+            )
+        reason = _("column {tags} holds spans of the texts of {words}", tags=spans.name, words=text.name)
+        return TaskGuess(reason, {"text": text.name, "tags": spans.name})
 
     def complete(self, guess: TaskGuess, sets: Mapping[str, Sequence[Path]], request: Request) -> TaskGuess:
         """Set the scheme of tags that the user named."""

@@ -455,6 +455,12 @@ class Tag(LabelingTask):
         linear = LinearTagger.from_tensors(tensors, n_states, n_intents, are_characters=are_characters)
         return replace(self, linear=linear)
 
+    def baseline_alone(self) -> "Tag":
+        """The linear tagger alone."""
+        if self.linear is None:
+            raise TypeError("this task has no baseline.")
+        return replace(self, shares=Shares(1.0, 1.0))
+
     def baseline_tally(self, rows: Sequence[Row]) -> Tally:
         """The statistics of the linear tagger alone."""
         if self.linear is None:

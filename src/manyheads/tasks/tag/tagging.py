@@ -4,6 +4,7 @@ A long text is scored in windows. Heads act on the Transformer's scores only; th
 are those of the answer: mixed with the linear tagger, if there is one.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -72,6 +73,12 @@ class Tagging:
         marked = one_line("".join([*parts, self.text[end:]]))
         return f"{self.label}\t{marked}" if self.label else marked
 
+    def cells(self) -> dict[str, str | float | None]:
+        """The spans as JSON; the intent and its probability, if there is one."""
+        spans = json.dumps([vars(span) for span in self.spans], ensure_ascii=False)
+        intent = {"label": self.label, "probability": self.probabilities.get(self.label)} if self.label else {}
+        return {"spans": spans} | intent
+
 
 @dataclass(frozen=True)
 class Scores:
@@ -132,6 +139,10 @@ class WordTagger:
 
     def tag(self, texts: Sequence[Sequence[str]], progress: Progress = lambda done: None) -> list[TaggedWords]:
         """Predict the spans and the intent of each text."""
+        if self.linear is not None and self.shares == Shares(1.0, 1.0):  # the linear tagger decides alone
+            alone = Scores(*self.linear.scores(texts))
+            progress(len(texts))
+            return self.decode(alone, alone)
         own, linear = self.score(texts, progress)
         return self.decode(own, linear)
 

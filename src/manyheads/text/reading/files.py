@@ -1,4 +1,4 @@
-r"""Text files as lines: decompression, UTF-8 decoding, byte order marks, line ends.
+r"""Text files as lines: decompression, UTF-8 and UTF-16 decoding, byte order marks, line ends.
 
 A line ends at \n or \r\n only. Unicode defines more line separators (U+2028, U+0085, ...), but they occur inside
 sentences, and splitting there would misalign every later line of a parallel corpus. Files are read lazily in constant
@@ -6,6 +6,7 @@ memory, whether plain or compressed as .gz or .zst: a line of more than `MAX_LIN
 and so does a compressed file that expands as no text does.
 """
 
+import codecs
 import gzip
 import io
 import os
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 OnBad = Callable[[DataError], None]
 
 UTF8_BOM = b"\xef\xbb\xbf"
-_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_UTF16_BOMS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _UNPACK = Message("Decompress it, or compress it as .gz or .zst.")
@@ -104,7 +105,7 @@ def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False, spl
     """
     try:
         with path.open("rb") as file:
-            stream = _decompressed(path, file)
+            stream = _as_utf8(path, _decompressed(path, file))
             lines = _line_parts(stream) if split_long else _raw_lines(stream)
             first = next(lines, b"")
             # Some editors save an empty file as a lone byte order mark.
@@ -113,6 +114,46 @@ def file_lines(path: Path, on_bad: OnBad | None, *, with_ends: bool = False, spl
             yield from _decode_lines(chain([first], lines), str(path), on_bad, with_ends=with_ends)
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def read_text(path: Path, most: int, on_bad: OnBad | None = None) -> str:
+    """Return a whole file of at most `most` bytes as text, whatever the length of its lines."""
+    try:
+        with path.open("rb") as file:
+            data = _as_utf8(path, _decompressed(path, file)).read(most + 1)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if not data.removeprefix(UTF8_BOM):
+        raise empty_file_error(path)
+    if len(data) > most:
+        raise DataError(
+            _("{path} is larger than {limit} MiB, the limit of its format. Split it.", path=path, limit=most >> 20)
+        )
+    try:
+        return data.removeprefix(UTF8_BOM).decode()
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise_or_report(_encoding_error(error, line_name(path, number)), on_bad)
+        return data.decode(errors="replace")
+
+
+def byte_order_mark(path: Path) -> tuple[bytes, str]:
+    """Return the byte order mark that a file starts with, b"" if it has none, and the encoding of the text after it."""
+    try:
+        with path.open("rb") as file:
+            start = _decompressed(path, file).peek(4)[:4]
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if start.startswith(UTF8_BOM):
+        return UTF8_BOM, "utf-8"
+    return _utf16_mark(start) or (b"", "utf-8")
+
+
+def _utf16_mark(start: bytes) -> tuple[bytes, str] | None:
+    """Return the byte order mark of UTF-16 text, and its encoding; None if the text begins otherwise."""
+    if start.startswith(codecs.BOM_UTF32_LE):  # which begins as that of UTF-16 does
+        return None
+    return next(((mark, name) for mark, name in _UTF16_BOMS.items() if start.startswith(mark)), None)
 
 
 def lines_at(path: Path, start: int, n_lines: int) -> Iterator[str]:
@@ -273,8 +314,8 @@ def _encoding_error(error: UnicodeDecodeError, where: str) -> DataError:
 
 
 def _likely_encoding(line: bytes) -> str:
-    if line.startswith(_UTF16_BOMS):
-        return "UTF-16"
+    if line.startswith(codecs.BOM_UTF32_LE):
+        return "UTF-32"
     # In Chinese encodings high bytes come in pairs; in Western ones most accented letters are single bytes.
     if all(len(run) % 2 == 0 for run in re.findall(rb"[\x80-\xff]+", line)):
         try:
@@ -301,6 +342,16 @@ def _decompressed(path: Path, file: io.BufferedReader) -> io.BufferedReader:
     return io.BufferedReader(_DecompressedStream(path, cast("io.BufferedIOBase", opened), size), _BUFFER_BYTES)
 
 
+def _as_utf8(path: Path, stream: io.BufferedReader) -> io.BufferedReader:
+    """Return a stream as UTF-8; only one that begins with the byte order mark of UTF-16 has to be converted."""
+    found = _utf16_mark(stream.peek(4)[:4])
+    if found is None:
+        return stream
+    mark, encoding = found
+    stream.read(len(mark))
+    return io.BufferedReader(_Utf8Stream(path, stream, encoding), _BUFFER_BYTES)
+
+
 def _check_compression(path: Path, start: bytes) -> None:
     expected = _COMPRESSIONS[path.suffix.lower()]
     kind, advice = _binary_format(start)
@@ -320,6 +371,39 @@ def _check_compression(path: Path, start: bytes) -> None:
             remedy=remedy,
         )
     )
+
+
+class _Utf8Stream(io.RawIOBase):
+    """A stream of UTF-16 text as UTF-8. Invalid text raises DataError with the path of the file."""
+
+    def __init__(self, path: Path, stream: io.BufferedReader, encoding: str) -> None:
+        self._path = path
+        self._stream = stream
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        view = memoryview(buffer).cast("B")
+        while not self._waiting:
+            data = self._stream.read(_BUFFER_BYTES)
+            try:
+                self._waiting = self._decoder.decode(data, final=not data).encode()
+            except UnicodeDecodeError:
+                raise DataError(
+                    _(
+                        "{path} starts with the byte order mark of UTF-16, but is not valid UTF-16. Save it again as "
+                        "UTF-8.",
+                        path=self._path,
+                    )
+                ) from None
+            if not data:
+                break
+        n_bytes = min(len(view), len(self._waiting))
+        view[:n_bytes], self._waiting = self._waiting[:n_bytes], self._waiting[n_bytes:]
+        return n_bytes
 
 
 class _DecompressedStream(io.RawIOBase):

@@ -24,6 +24,7 @@ class RowSpec:
     columns: tuple[str | None, ...]
     converters: tuple[Converter | None, ...]
     on_bad: OnBad | None = None
+    leaves_out_rejected: bool = True  # examples that annotators rejected, as labeling tools mark them
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -58,6 +59,13 @@ def check_width(n_columns: int, where: str) -> None:
                 most=MAX_COLUMNS,
             )
         )
+
+
+def single_label(value: object) -> str | None:
+    """Convert a label as `label_text` does; it may be the only item of a list, as doccano writes it."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value if isinstance(value, str) else label_text(value)
 
 
 def label_text(value: object) -> str | None:

@@ -1,21 +1,32 @@
-"""`TableFormat`: what a reader of tables defines, one file a format in `formats/`; rows of cells, for TSV and CSV."""
+"""`TableFormat`: what a reader of tables defines, one file a format in `formats/`; rows of cells, for TSV and CSV.
+
+A format may also write: `append` copies a table and adds columns to it, such as the answers of a model. Nothing else of
+the table changes.
+"""
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
-from typing import ClassVar
+from typing import BinaryIO, ClassVar, TypeVar
 
 from manyheads.errors import DataError
 from manyheads.messages import _
-from manyheads.text.reading.files import OnBad, line_name
+from manyheads.text.reading.files import OnBad, byte_order_mark, line_name
 from manyheads.text.reading.row_spec import Row, RowSpec, check_width
 from manyheads.text.suggestions import missing_name
 
 NumberedRow = tuple[int, Row]  # the number of the row's first line, from 1, and the row
 
 NumberedCells = tuple[int, list[str]]  # the number of the row's first line, from 1, and its cells
+
+NewCells = Mapping[str, str | float | None]  # the cells to append to a row, by the names of their columns
+# Makes the cells to append, for each row in order, from the rows; all rows have cells of the same names.
+Fill = Callable[[Iterator[NumberedRow]], Iterator[NewCells]]
+
+_Raw = TypeVar("_Raw")
 
 
 class TableFormat(ABC):
@@ -26,6 +37,7 @@ class TableFormat(ABC):
     may_be_compressed: ClassVar[bool] = True  # as .gz or .zst
     may_lack_header: ClassVar[bool] = False  # whether the first line may be a row: columns are then given by number
     is_tab_separated: ClassVar[bool] = False  # whether two columns without a header are pairs, or words and their tags
+    is_text: ClassVar[bool] = True  # whether it can be shown in a terminal
 
     @abstractmethod
     def rows(self, path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
@@ -45,6 +57,59 @@ class TableFormat(ABC):
         spec = RowSpec(names, names, (_encode,) * len(names), on_bad)
         for _number, row in self.rows(path, spec):
             yield dict(zip(names, map(_decode, row), strict=True))
+
+    def append(self, path: Path, output: BinaryIO, spec: RowSpec, fill: Fill) -> None:
+        """Write a copy of the table with the columns that `fill` makes; all else stays as it is."""
+        raise DataError(
+            _("{path}: {suffix} files are read, but not written. Add --json.", path=path, suffix=self.suffixes[0])
+        )
+
+
+def paired(rows: Iterator[tuple[_Raw, NumberedRow]], fill: Fill) -> Iterator[tuple[_Raw, NewCells]]:
+    """Yield what the file has of each row with the cells to append to it; `fill` may read some rows ahead."""
+    waiting: deque[_Raw] = deque()
+
+    def remembered() -> Iterator[NumberedRow]:
+        for raw, row in rows:
+            waiting.append(raw)
+            yield row
+
+    for cells in fill(remembered()):
+        yield waiting.popleft(), cells
+
+
+def free_names(names: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """Return names for new columns: "label" becomes "predicted_label" if the table has that column already."""
+    free: list[str] = []
+    for name in names:
+        candidates = chain([name, f"predicted_{name}"], (f"predicted_{name}_{number}" for number in count(2)))
+        free.append(next(candidate for candidate in candidates if candidate not in taken))
+    return free
+
+
+def cell_text(value: str | float | None) -> str:
+    """Return a cell to append as text: a probability has four decimals."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else f"{value:.4f}"
+
+
+class TextCopy:
+    """Writes text to a stream in the encoding of a file, with its byte order mark."""
+
+    def __init__(self, path: Path, output: BinaryIO) -> None:
+        mark, self._encoding = byte_order_mark(path)
+        self._output = output
+        output.write(mark)
+
+    def write(self, text: str) -> None:
+        """Write text."""
+        self._output.write(text.encode(self._encoding))
+
+    def write_appended(self, record: str, cells: str) -> None:
+        """Write a record of the file with cells before its line end."""
+        body = record.removesuffix("\n").removesuffix("\r") if record.endswith("\n") else record
+        self.write(body + cells + record[len(body) :])
 
 
 def _encode(value: object) -> str:

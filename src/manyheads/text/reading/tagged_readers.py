@@ -9,14 +9,23 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 from manyheads.errors import DataError
 from manyheads.messages import Message, _, join_and
-from manyheads.text.reading.files import OnBad, check_readable, file_lines, first_lines, is_folder, line_name
+from manyheads.text.reading.files import (
+    OnBad,
+    check_readable,
+    file_lines,
+    first_lines,
+    is_folder,
+    line_name,
+    raise_or_report,
+)
 from manyheads.text.reading.formats import format_of
+from manyheads.text.reading.offset_spans import decode_spans, encode_spans, split_by_of, words_and_tags
 from manyheads.text.reading.readers import numbered_rows
 from manyheads.text.reading.row_spec import Row
 from manyheads.text.reading.tag_schemes import (
@@ -28,6 +37,7 @@ from manyheads.text.reading.tag_schemes import (
     tags_to_spans,
 )
 from manyheads.text.suggestions import missing_name, shortened
+from manyheads.text.tokens.words import SplitBy
 
 FIELDS = ("text", "tags", "label")
 TAGGED_FILES = ("seq.in", "seq.out", "label")
@@ -50,6 +60,7 @@ class _Sentence(NamedTuple):
     tags: list[str]
     label: tuple[str, ...]
     where: Message
+    faults: Sequence[DataError] = ()  # of spans that are left out
 
 
 def read_tagged(
@@ -70,8 +81,8 @@ def read_tagged(
     - one file of CoNLL columns. Choose columns by number, from 1, or by name in CoNLL-U Plus. By default the tags are
       the last column that holds tags, and the words are the first of the others.
     - parallel files of words, tags and labels, or a folder with seq.in, seq.out and label.
-    - one table as in `read_rows`, with columns "text", "tags" and "label". In JSONL and Parquet the words and tags may
-      be lists.
+    - one table as in `read_rows`, with columns "text", "tags" and "label". In JSON and Parquet the words and tags may
+      be lists, or the tags spans of a raw text by character offsets.
 
     Invalid sequences of tags raise. With `on_fault`, or else `on_bad`, the errors are passed to it, and the tags are
     read leniently, as the CoNLL evaluation script reads them.
@@ -103,6 +114,8 @@ def _rows(
             if len(wrong) == _MAX_LISTED:
                 break
             continue
+        for fault in sentence.faults:
+            raise_or_report(fault, on_fault)
         spans = tags_to_spans(sentence.tags, scheme, where=sentence.where, on_bad=on_fault)
         tags = spans_to_tags(spans, len(sentence.tags), "IOB2")
         yield " ".join(sentence.words), " ".join(tags), *sentence.label
@@ -167,12 +180,19 @@ def _line_sentences(files: Sequence[Path], columns: Sequence[str | None], on_bad
     rows = numbered_rows(files, FIELDS[: len(columns)], columns, converters=converters, on_bad=on_bad)
     table = format_of(files[0])
     has_lines = table is None or table.has_lines
+    split_by: SplitBy | None = None
     for number, (text, tag_text, *label) in rows:
         where = (
             Message("{path}, line {number}", path=files[0], number=number)
             if has_lines
             else Message("{path}, row {number}", path=files[0], number=number)
         )
+        if (spans := decode_spans(tag_text)) is not None:
+            split_by = split_by or split_by_of(_first_texts(files, columns))
+            words, tags, faults = words_and_tags(text, spans, split_by, where)
+            if words:
+                yield _Sentence([*map(_word, words)], tags, tuple(label), where, faults)
+            continue
         tags = _split(tag_text)
         words = _split(text)
         if len(words) != len(tags) and len(text.split()) == len(tags):
@@ -190,12 +210,17 @@ def _line_sentences(files: Sequence[Path], columns: Sequence[str | None], on_bad
         yield _Sentence([*map(_word, words)], [*map(_replace_spaces, tags)], tuple(label), where)
 
 
+def _first_texts(files: Sequence[Path], columns: Sequence[str | None]) -> list[str]:
+    rows = numbered_rows(files, FIELDS[:1], columns[:1], converters={"text": _joined}, on_bad=_ignore)
+    return [row[0] for _number, row in islice(rows, _N_LINES_FOR_LAYOUT)]
+
+
 def _joined(value: object) -> str | None:
-    """Join a list of words or tags from JSON or Parquet; return None unless all of them are strings."""
+    """Join a list of words or tags from JSON or Parquet, or encode a list of spans; return None for anything else."""
     if not isinstance(value, list):
         return None
     texts = [_word(item) for item in value if isinstance(item, str)]
-    return " ".join(texts) if len(texts) == len(value) else None
+    return " ".join(texts) if texts and len(texts) == len(value) else encode_spans(value)
 
 
 def _split(text: str) -> list[str]:

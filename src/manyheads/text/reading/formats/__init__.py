@@ -28,5 +28,5 @@ def is_table(path: Path) -> bool:
 
 
 def table_suffixes() -> str:
-    """Return the suffixes of all formats for a message: ".csv, .jsonl, .parquet or .tsv"."""
+    """Return the suffixes of all formats for a message: ".csv, .json, .jsonl, .parquet, .tsv or .xlsx"."""
     return join_or(suffix for table in FORMATS for suffix in table.suffixes)

@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.text.reading.files import OnBad, file_lines, line_name, raise_or_report
-from manyheads.text.reading.row_spec import MAX_COLUMNS, Converter, RowSpec
-from manyheads.text.reading.table_format import NumberedRow, TableFormat
+from manyheads.text.reading.row_spec import MAX_COLUMNS, Converter, Row, RowSpec
+from manyheads.text.reading.table_format import Fill, NumberedRow, TableFormat, TextCopy, free_names, paired
 from manyheads.text.suggestions import missing_name, shortened
 
 _MAX_DEPTH = 100  # of nested JSON values; Python itself fails at about a thousand, at a different depth each time
@@ -21,9 +22,15 @@ class JsonlFormat(TableFormat):
 
     def rows(self, path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
         """Yield the rows of a file."""
-        keys = list(zip(spec.column_names, spec.converters, strict=True))
         for number, record in enumerate(self.records(path, spec.on_bad), start=1):
-            yield number, tuple(_text(record, key, converter, path, number, spec) for key, converter in keys)
+            if not (spec.leaves_out_rejected and _is_rejected(record)):
+                yield number, self.row(record, path, number, spec)
+
+    @staticmethod
+    def row(record: dict[str, object], path: Path, number: int, spec: RowSpec) -> Row:
+        """Return the fields of one object."""
+        keys = zip(spec.column_names, spec.converters, strict=True)
+        return tuple(_text(record, key, converter, path, number, spec) for key, converter in keys)
 
     def columns(self, path: Path) -> list[str]:
         """Return the keys of the first object."""
@@ -31,6 +38,20 @@ class JsonlFormat(TableFormat):
 
     def records(self, path: Path, on_bad: OnBad | None = None) -> Iterator[dict[str, object]]:
         """Yield the object on each line."""
+        return (record for _line, record in self._lines(path, on_bad))
+
+    def append(self, path: Path, output: BinaryIO, spec: RowSpec, fill: Fill) -> None:
+        """Write every line as it is, with the new keys at the end of its object."""
+        taken = list({key: None for record in self.records(path, spec.on_bad) for key in record})
+        pair = zip(self._lines(path, spec.on_bad), self.rows(path, spec), strict=True)
+        copy = TextCopy(path, output)
+        for (line, record), new in paired(pair, fill):
+            names = free_names(list(new), taken)
+            cells = json.dumps(dict(zip(names, new.values(), strict=True)), ensure_ascii=False)
+            body = line.rstrip().removesuffix("}")
+            copy.write(body + (", " if record else "") + cells.removeprefix("{") + "\n")
+
+    def _lines(self, path: Path, on_bad: OnBad | None) -> Iterator[tuple[str, dict[str, object]]]:
         for number, line in enumerate(file_lines(path, on_bad), start=1):
             try:
                 record = json.loads(line)
@@ -69,7 +90,12 @@ class JsonlFormat(TableFormat):
                 )
             if line.count("[") + line.count("{") > _MAX_DEPTH and _is_deeper(record, _MAX_DEPTH):
                 raise _too_deep(path, number)
-            yield record
+            yield line, record
+
+
+def _is_rejected(record: dict[str, object]) -> bool:
+    """Return whether an annotator of Prodigy rejected or ignored the example."""
+    return record.get("answer") in ("reject", "ignore") and "_input_hash" in record
 
 
 def _has_surrogate(text: str) -> bool:

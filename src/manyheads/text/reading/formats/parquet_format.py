@@ -7,16 +7,17 @@ its field, if any.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.text.reading.files import MAX_EXPANSION, OnBad, empty_file_error, expansion_error, raise_or_report
 from manyheads.text.reading.row_spec import Converter, RowSpec, check_width
-from manyheads.text.reading.table_format import NumberedRow, TableFormat
+from manyheads.text.reading.table_format import Fill, NewCells, NumberedRow, TableFormat, free_names, paired
 from manyheads.text.suggestions import missing_name, shortened
 
 _BATCH_ROWS = 512
+_GROUP_ROWS = 1 << 16  # of a row group that is written
 _BATCH_BYTES = 1 << 28  # at most, of a column
 _BUFFER_BYTES = 1 << 20  # per column; without it pyarrow loads whole columns of a row group at once
 _STRING_TYPES = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
@@ -28,6 +29,7 @@ class ParquetFormat(TableFormat):
     suffixes = (".parquet",)
     has_lines = False
     may_be_compressed = False
+    is_text = False
 
     def rows(self, path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
         """Yield the rows of a file; raise at once if pyarrow is not installed."""
@@ -40,6 +42,51 @@ class ParquetFormat(TableFormat):
             names = list(_flat(file.schema_arrow.empty_table()).column_names)
         check_width(len(names), str(path))
         return names
+
+    def append(self, path: Path, output: BinaryIO, spec: RowSpec, fill: Fill) -> None:
+        """Write the table with the same schema and the new columns."""
+        arrow = _pyarrow(path)
+        writer = None
+        for table in _appended(path, paired(_rows_of_tables(path, spec), fill)):
+            writer = writer or arrow.parquet.ParquetWriter(output, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()
+
+
+def _rows_of_tables(path: Path, spec: RowSpec) -> Iterator[tuple[Any, NumberedRow]]:
+    """Yield the rows of a file, the last of each batch with the whole batch as a table."""
+    rows = _read(path, spec)
+    with _opened(path) as file:
+        for batch in file.iter_batches(_n_batch_rows(path, file.metadata), use_threads=False):
+            table = _pyarrow(path).Table.from_batches([batch])
+            for index in range(len(table)):
+                yield table if index == len(table) - 1 else None, next(rows)
+
+
+def _appended(path: Path, pairs: Iterator[tuple[Any, NewCells]]) -> Iterator[Any]:
+    """Yield tables of at most about `_GROUP_ROWS` rows with the new columns."""
+    arrow = _pyarrow(path)
+    tables: list[Any] = []
+    cells: list[NewCells] = []
+    for table, new in pairs:
+        cells.append(new)
+        if table is not None:
+            tables.append(table)
+            if len(cells) >= _GROUP_ROWS:
+                yield _with_columns(arrow, tables, cells)
+                tables, cells = [], []
+    if cells:
+        yield _with_columns(arrow, tables, cells)
+
+
+def _with_columns(arrow: Any, tables: list[Any], cells: list[NewCells]) -> Any:
+    table = arrow.concat_tables(tables)
+    for name, free in zip(cells[0], free_names(list(cells[0]), table.column_names), strict=True):
+        values = [new[name] for new in cells]
+        kind = arrow.string() if any(isinstance(value, str) for value in values) else arrow.float64()
+        table = table.append_column(free, arrow.array(values, kind))
+    return table
 
 
 def _read(path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
@@ -55,7 +102,7 @@ def _read(path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
         for batch in file.iter_batches(n_rows, columns=sorted({*spec.column_names}), use_threads=False):
             table = _flat(_pyarrow(path).Table.from_batches([batch]))
             texts = [
-                _decode(path, column, table.column(column), first, spec.on_bad)
+                _decode(path, column, table.column(column), first, spec.on_bad, converter)
                 if _is_text(path, schema.field(column).type) or converter is None
                 else _convert(path, column, table.column(column), first, converter)
                 for column, converter in columns
@@ -89,9 +136,14 @@ def _binary_values(path: Path, values: Any) -> Iterator[bytes | None]:
             yield from chunk.cast(binary).to_pylist()
 
 
-def _decode(path: Path, column: str, values: Any, first: int, on_bad: OnBad | None) -> Iterator[str]:
+def _decode(
+    path: Path, column: str, values: Any, first: int, on_bad: OnBad | None, converter: Converter | None
+) -> Iterator[str]:
     """Yield the texts of a string column, decoded one by one: Parquet does not guarantee valid UTF-8."""
     for row, value in enumerate(_binary_values(path, values), start=first):
+        if value is None and converter is not None and (converted := converter(None)) is not None:
+            yield converted
+            continue
         if value is None:
             where = _cell_name(path, row, column)
             raise DataError(_("{where} is null, not a string. Remove or fill such rows.", where=where))
