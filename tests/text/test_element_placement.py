@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyheads.text.markup.element_placement import Inline, escape, place_elements
+from manyheads.text.markup.element_placement import Inline, escape_html, place_elements
 from manyheads.text.markup.html_segments import split_markup
 
 
@@ -42,7 +42,8 @@ def test_placement(html: str, translation: str, links: str, expected: str) -> No
 
 
 def test_text_without_tags_is_escaped() -> None:
-    assert place_elements("a", [], 'x < "y" & \u00a0z', []) == escape('x < "y" & \u00a0z') == 'x &lt; "y" &amp; &nbsp;z'
+    text = 'x < "y" & \u00a0z'
+    assert place_elements("a", [], text, []) == escape_html(text) == 'x &lt; "y" &amp; &nbsp;z'
 
 
 def test_symbol_is_one_word() -> None:

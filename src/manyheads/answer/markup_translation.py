@@ -16,7 +16,8 @@ from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of
 from manyheads.messages import _
 from manyheads.settings import build, to_table
 from manyheads.tasks import TextOptions, Translations, one_line
-from manyheads.text.markup.html_segments import Markup, split_markup
+from manyheads.text.markup.html_segments import split_markup
+from manyheads.text.markup.inline_segments import Markup
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Texts as a translation model can read them: normalized, in parts that are as long as in training, and joined again.
 
 Each line of a text is translated separately, without its indentation and bullet, which the translation repeats. What
-has no letters, such as 123 or ```, or nothing but code and placeholders, is repeated, too. A line is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence that is
-still too long is divided further. See `PartReader` and `join_candidates`.
+has no letters, such as 123 or ```, or nothing but code and placeholders, is repeated, too. A line is divided into
+sentences if training texts rarely had as many, or if it is longer than any of them. A sentence that is still too long
+is divided further. See `PartReader` and `join_candidates`.
 """
 
 import re
@@ -13,7 +14,15 @@ from heapq import nlargest
 
 from manyheads.tasks.model_inputs import ModelInput
 from manyheads.tasks.seq2seq.settings import NO_OPTIONS, TextOptions
-from manyheads.text.markup.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore, without_copyable_spans
+from manyheads.text.markup.copyable_spans import (
+    Rewrite,
+    Span,
+    copyable_spans,
+    is_address,
+    mask,
+    restore,
+    without_copyable_spans,
+)
 from manyheads.text.markup.line_layout import LINE_BREAK, content_spans
 from manyheads.text.terms.glossary import FoundTerm, find_terms
 from manyheads.text.tokens.sentence_splitting import split_long, split_sentences

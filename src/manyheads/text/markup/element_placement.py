@@ -6,7 +6,7 @@ overlap, so the tags are nested as in the source whatever the alignment is.
 
 import html
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from manyheads.text.tokens.words import is_chinese_or_kana, split_text
@@ -31,6 +31,11 @@ class Inline:
     symbol: str = ""  # what stands for it in the text
 
 
+def escape_html(text: str) -> str:
+    """Return a text as HTML."""
+    return html.escape(text, quote=False).replace("\u00a0", "&nbsp;")
+
+
 def needs_alignment(text: str, inlines: Sequence[Inline]) -> bool:
     """Return whether the position of a tag depends on an alignment: it is not around or beside the whole text."""
     end = len(text)
@@ -39,21 +44,25 @@ def needs_alignment(text: str, inlines: Sequence[Inline]) -> bool:
     )
 
 
-def place_elements(text: str, inlines: Sequence[Inline], translation: str, links: Sequence[Link]) -> str:
-    """Return the translation as HTML, with the inline elements of the text around the words aligned with theirs."""
+def place_elements(
+    text: str,
+    inlines: Sequence[Inline],
+    translation: str,
+    links: Sequence[Link],
+    escape: Callable[[str], str] = escape_html,
+) -> str:
+    """Return the translation with the inline elements of the text around the words aligned with theirs.
+
+    `escape` writes plain text in the format of the elements.
+    """
     if not inlines:
         return escape(translation)
     symbols = [inline.symbol for inline in inlines if inline.symbol]
     source, target = _Words.of(text, symbols), _Words.of(translation, symbols)
     aligned = [(source.unit_of[i], target.unit_of[j]) for i, j in links if i < source.n_words and j < target.n_words]
-    placement = _Placement(inlines, source, target, _completed(aligned, source, target))
+    placement = _Placement(inlines, source, target, _completed(aligned, source, target), escape)
     placement.run()
     return "".join(placement.written(translation))
-
-
-def escape(text: str) -> str:
-    """Return a text as HTML."""
-    return html.escape(text, quote=False).replace("\u00a0", "&nbsp;")
 
 
 @dataclass(frozen=True)
@@ -127,8 +136,15 @@ def _completed(links: Sequence[Link], source: _Words, target: _Words) -> set[Lin
 class _Placement:
     """Finds an interval of target words for each inline element."""
 
-    def __init__(self, inlines: Sequence[Inline], source: _Words, target: _Words, links: Iterable[Link]) -> None:
-        self.inlines, self.source, self.target = inlines, source, target
+    def __init__(
+        self,
+        inlines: Sequence[Inline],
+        source: _Words,
+        target: _Words,
+        links: Iterable[Link],
+        escape: Callable[[str], str],
+    ) -> None:
+        self.inlines, self.source, self.target, self.escape = inlines, source, target, escape
         self.n_source, self.n_target = len(source.starts), len(target.starts)
         self.targets: list[set[int]] = [set() for _ in range(self.n_source)]  # of each source word
         self.sources: list[set[int]] = [set() for _ in range(self.n_target)]  # of each target word
@@ -294,7 +310,7 @@ class _Placement:
             if start <= first < end:
                 pieces.append(self.translation[start:first])
                 start = min(last, end)
-        return escape("".join([*pieces, self.translation[start:end]]))
+        return self.escape("".join([*pieces, self.translation[start:end]]))
 
     def _spaced(self, raw: str, position: int) -> str:
         """Return a word that is put into the translation, with spaces where words are separated by spaces."""
