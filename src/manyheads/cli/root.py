@@ -25,6 +25,7 @@ from manyheads.cli.predict import predict
 from manyheads.cli.quickstart import quickstart
 from manyheads.cli.serve import serve
 from manyheads.cli.train import train
+from manyheads.cli.translate_file import translate_file
 from manyheads.cli.walk import walk
 from manyheads.messages import _, translate_libraries
 
@@ -36,6 +37,7 @@ _COMMANDS = (
     train,
     evaluate,
     predict,
+    translate_file,
     quantize,
     shortlist,
     lens,

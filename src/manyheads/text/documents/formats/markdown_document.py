@@ -6,7 +6,6 @@ what is inside a line is divided here, since a parser does not tell where it fou
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from manyheads.text.documents.document import (
@@ -108,7 +107,7 @@ def _content(
     """Yield the tokens of a block, whose lines are at these spans of the file."""
     tokens: list[InlineToken] = []
     opened: list[int] = []  # indices of marks and brackets that may have a partner
-    position, n_lines = 0, 0
+    position, n_lines, line_start = 0, 0, 0
 
     def add_text(raw: str) -> None:
         tokens.append(InlineToken("text", raw, text=_unescape(raw)))
@@ -123,11 +122,14 @@ def _content(
             between = text[spans[n_lines - 1][1] : spans[n_lines][0]]
             line = text[slice(*spans[n_lines - 1])]
             if _DIRECTIVE.match(line):
-                tokens.append(InlineToken("block", raw.rstrip("\n") + between))
+                del tokens[line_start:]
+                tokens.append(InlineToken("block", line + between))
             elif len(raw) > 1:
                 tokens.append(InlineToken("point", raw.rstrip("\n") + between, "br"))
             else:
                 tokens.append(InlineToken("text", between, text=" "))
+            line_start = len(tokens)
+            opened = [index for index in opened if index < line_start]
         elif match["code"]:
             tokens.append(InlineToken("atom", raw))
         elif match["lead"]:
@@ -149,8 +151,8 @@ def _content(
             add_text(raw)
     if position < len(content):
         add_text(content[position:])
-    if _DIRECTIVE.match(content.rpartition("\n")[2]):
-        tokens = [replace(token, kind="block") for token in tokens] if n_lines == 0 else tokens
+    if _DIRECTIVE.match(last := text[slice(*spans[-1])]):
+        tokens[line_start:] = [InlineToken("block", last)]
     yield from _merged(tokens)
 
 

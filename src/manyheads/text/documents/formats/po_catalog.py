@@ -28,33 +28,8 @@ _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"[ \t]*\r?\Z')
 _ESCAPED = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|[0-7]{1,3}|.)")
 _CODES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _N_PLURALS = re.compile(r"nplurals\s*=\s*([1-9])\s*;")
-_ONE_FORM = "zh ja ko vi th id ms lo my km bo dz jv su".split()
-    ["zh", "ja", "ko", "vi", "th", "id", "ms", "lo", "my", "ka", "km", "bo", "dz", "jv", "su", "tr-none"]
-)
-_TWO_FORMS = "en de nl sv da nb nn no fi et es it pt el he hu eu gl ca bg".split()
-    [
-        "en",
-        "de",
-        "nl",
-        "sv",
-        "da",
-        "nb",
-        "nn",
-        "no",
-        "fi",
-        "et",
-        "es",
-        "it",
-        "pt",
-        "el",
-        "he",
-        "hu",
-        "eu",
-        "gl",
-        "ca",
-        "bg",
-    ]
-)
+_ONE_FORM = re.compile("zh|ja|ko|vi|th|id|ms|lo|my|km|bo|dz|jv|su")  # languages without plural
+_TWO_FORMS = re.compile("en|de|nl|sv|da|nb|nn|no|fi|et|es|it|pt|el|he|hu|eu|gl|ca|bg")
 _MOST_PLURALS = 6
 
 
@@ -178,11 +153,11 @@ def _header_line(line: str, language: str) -> str:
 
 def _plural_forms(language: str) -> str:
     base = base_of(language)
-    if base in _ONE_FORM:
+    if _ONE_FORM.fullmatch(base):
         return "nplurals=1; plural=0;"
     if base == "fr":
         return "nplurals=2; plural=(n > 1);"
-    return "nplurals=2; plural=(n != 1);" if base in _TWO_FORMS else ""
+    return "nplurals=2; plural=(n != 1);" if _TWO_FORMS.fullmatch(base) else ""
 
 
 def _n_plurals(header: str, language: str) -> int:

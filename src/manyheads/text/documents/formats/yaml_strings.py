@@ -18,6 +18,7 @@ from manyheads.text.documents.document import (
 from manyheads.text.markup.string_segments import split_string
 
 _STRING = "tag:yaml.org,2002:str"
+_ANCHOR = re.compile(r"(?:[&!]\S*\s+)+")  # and tags
 # What may be written without quotes: no indicator at the start, no ": " and no " #".
 _PLAIN = re.compile(r"""(?![-?:,\[\]{}#&*!|>'"%@`\s])(?:[^\n:#]|:(?=\S)|(?<=\S)#)*(?<=[^\s:])\Z""")
 
@@ -33,6 +34,8 @@ class YamlStrings(DocumentFormat):
         fields = []
         for node in _strings(source.text):
             start, end = node.start_mark.index, node.end_mark.index
+            anchor = _ANCHOR.match(source.text, start, end)
+            start = anchor.end() if anchor else start
             written = source.text[start:end]
             markup = split_string(node.value, use_placeholders=options.use_placeholders)
             if markup.segments:
