@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
@@ -34,6 +35,11 @@ class DocumentTranslator:
 
     bundle: Bundle
 
+    @cached_property
+    def markup_translator(self) -> MarkupTranslator:
+        """What places tags; it raises if the bundle does not translate."""
+        return MarkupTranslator(self.bundle)
+
     def translate(
         self,
         name: str | PurePath,
@@ -50,7 +56,7 @@ class DocumentTranslator:
         words to keep apply to every text, a prefix to the first. `changes` override decoding settings. A text whose
         confidence is below `DecodeSettings.abstain` stays as it is.
         """
-        translator = MarkupTranslator(self.bundle)  # raises if the bundle does not translate
+        translator = self.markup_translator
         settings = build(DecodeSettings, to_table(self.bundle.decode) | changes | {"n_best": 1}, "decode.")
         task = self.bundle.task.settings
         document = split_document(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from manyheads.errors import DataError
 from manyheads.messages import _
 from manyheads.text.documents.document import MAX_DOCUMENT_BYTES, DividedText, Document, DocumentOptions, decode_markup
-from manyheads.text.documents.xml_scanner import check_xml
+from manyheads.text.markup.xml_scanner import check_xml
 
 _MAX_FILES = 10_000
 _MAX_EXPANSION = 200  # of one file; the XML of office documents shrinks to a twentieth

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from manyheads.text.documents.document import DividedText, Document, DocumentFormat, DocumentOptions, Field, divide
 from manyheads.text.documents.formats.html_document import divide_page
-from manyheads.text.documents.xml_scanner import XmlToken, escape_xml, scan_xml
 from manyheads.text.documents.zip_archive import read_archive, zip_document
 from manyheads.text.markup.inline_segments import Markup
 from manyheads.text.markup.string_segments import split_string
+from manyheads.text.markup.xml_scanner import XmlToken, escape_xml, scan_xml
 
 _PAGES = (".xhtml", ".html", ".htm")
 _TITLES = frozenset(("dc:title", "text"))  # in the package file, and in the table of contents of EPUB 2

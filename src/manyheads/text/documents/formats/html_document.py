@@ -11,13 +11,13 @@ from manyheads.text.documents.document import (
     Marks,
     decode_markup,
 )
-from manyheads.text.documents.xml_scanner import escape_xml
 from manyheads.text.language_codes import base_of
 from manyheads.text.markup.element_placement import escape_html
 from manyheads.text.markup.html_segments import html_tokens, unescape_html
 from manyheads.text.markup.inline_segments import Escape, split_inline
 from manyheads.text.markup.markup_scanner import MarkupToken
 from manyheads.text.markup.string_segments import split_string, with_placeholders
+from manyheads.text.markup.xml_scanner import escape_xml
 
 _ATTRIBUTES = ("alt", "title", "placeholder", "aria-label", "label")
 _DESCRIPTIONS = frozenset(("description", "og:title", "og:description", "twitter:title", "twitter:description"))

@@ -10,7 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from manyheads.text.documents.document import DividedText, Document, DocumentFormat, DocumentOptions, Marks
-from manyheads.text.documents.xml_scanner import (
+from manyheads.text.documents.zip_archive import read_archive, zip_document
+from manyheads.text.markup.inline_segments import InlineToken, Markup, MarkupSegment, split_inline
+from manyheads.text.markup.string_segments import with_placeholders
+from manyheads.text.markup.xml_scanner import (
     XmlToken,
     element_at,
     elements,
@@ -19,9 +22,6 @@ from manyheads.text.documents.xml_scanner import (
     raw_of,
     scan_xml,
 )
-from manyheads.text.documents.zip_archive import read_archive, zip_document
-from manyheads.text.markup.inline_segments import InlineToken, Markup, MarkupSegment, split_inline
-from manyheads.text.markup.string_segments import with_placeholders
 
 _FILES = re.compile(
     r"word/(?:document|header\d*|footer\d*|footnotes|endnotes|comments)\.xml"

@@ -18,9 +18,9 @@ from manyheads.text.documents.document import (
     decode_markup,
     divide,
 )
-from manyheads.text.documents.xml_scanner import XmlToken, check_xml, escape_xml, plain_text, scan_xml
 from manyheads.text.markup.inline_segments import InlineToken, Markup, split_inline
 from manyheads.text.markup.string_segments import with_placeholders
+from manyheads.text.markup.xml_scanner import XmlToken, check_xml, escape_xml, plain_text, scan_xml
 
 # Elements around text; all other elements of a source are codes, which are copied with what is in them.
 _AROUND_TEXT = frozenset(("g", "pc", "mrk", "hi"))
