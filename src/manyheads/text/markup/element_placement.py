@@ -29,6 +29,7 @@ class Inline:
     parent: int = -1  # the index of the enclosing element
     is_atom: bool = False  # shown like a word, and not translated
     symbol: str = ""  # what stands for it in the text
+    is_break: bool = False  # a line break in place of a space
 
 
 def escape_html(text: str) -> str:
@@ -295,7 +296,7 @@ class _Placement:
                 yield inline.opening
                 yield from self._content(number, start, stop)
                 yield inline.closing
-            position = stop
+            position = stop + (inline.is_break and self.translation[stop:end].startswith(" "))
         yield self._text(position, end)
 
     def _is_space_before(self, position: int) -> bool:

@@ -302,10 +302,12 @@ class _Builder:
             self._add_inline(Inline(start, self.length, token.raw, "", self._parent, is_atom=True, symbol=symbol))
         else:
             position = self.length
+            is_break = token.name == "br" and not self.ends_with_space
             if token.name in _SEPARATING:
                 self._add_text(" ")
             is_atom = token.kind == "atom" or token.name in _IMAGES
-            self._add_inline(Inline(position, position, token.raw, "", self._parent, is_atom=is_atom))
+            parent = self._parent
+            self._add_inline(Inline(position, position, token.raw, "", parent, is_atom=is_atom, is_break=is_break))
 
     def segment(self, before: str, after: str, escape: Escape) -> MarkupSegment:
         """Return the segment."""

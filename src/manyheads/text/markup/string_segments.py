@@ -5,10 +5,9 @@ in the syntax of ICU, {n, plural, …}, is one placeholder: its forms are not tr
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from manyheads.text.markup.copyable_spans import copyable_spans
-from manyheads.text.markup.element_placement import Link
 from manyheads.text.markup.inline_segments import InlineToken, Markup, split_inline
 
 _BRACES = r"\{(?:[^{}]++|\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\})*+\}"
@@ -32,16 +31,7 @@ _LINE_END = re.compile(r"\r\n?|\n")
 def split_string(text: str, *, use_placeholders: bool) -> Markup:
     """Divide a string into segments, usually one. Nothing is escaped."""
     tokens = with_placeholders(_lines(text), str, with_code=True)
-    markup = split_inline(tokens, str, use_placeholders=use_placeholders)
-    return markup if "\n" not in text or "\n " in text else _Lines(markup.parts)
-
-
-class _Lines(Markup):
-    """A string of lines without indentation: a word that comes to the start of a line leaves its space behind."""
-
-    def join(self, translations: Sequence[str], alignments: Sequence[Sequence[Link]]) -> str:
-        """Return the string with these translations."""
-        return re.sub(" ?\n ?", "\n", super().join(translations, alignments))
+    return split_inline(tokens, str, use_placeholders=use_placeholders)
 
 
 def _lines(text: str) -> Iterator[InlineToken]:

@@ -138,15 +138,21 @@ class UnitsFormat(TableFormat):
         reader = self.reader()
         parser = safe_parser(reader.start_element, reader.end_element)
         parser.CharacterDataHandler = reader.add_text
-        try:
-            for line in file_lines(path, on_bad, with_ends=True, split_long=True):
-                parser.Parse(line, False)
-                yield from reader.units
-                reader.units.clear()
-            parser.Parse("", True)
+        for line in file_lines(path, on_bad, with_ends=True, split_long=True):
+            _parse(parser, line, path)
             yield from reader.units
-        except expat.ExpatError as error:
-            raise DataError(_("{path}: {reason}", path=path, reason=xml_error(error))) from None
+            reader.units.clear()
+        _parse(parser, "", path, is_final=True)
+
+
+def _parse(parser: expat.XMLParserType, text: str, path: Path, *, is_final: bool = False) -> None:
+    """Parse a part of a file; an error names it."""
+    try:
+        parser.Parse(text, is_final)
+    except DataError as error:
+        raise DataError(_("{path}: {reason}", path=path, reason=error)) from None
+    except expat.ExpatError as error:
+        raise DataError(_("{path}: {reason}", path=path, reason=xml_error(error))) from None
 
 
 def language_code(language: str) -> str:
