@@ -128,15 +128,14 @@ def test_options_of_translations(words: Sequence[str], fields: dict[str, Any], s
         assert plain[0]["heads"]
 
 
-def test_what_has_no_letters_is_copied(save: Any, ask: Any) -> None:
+@pytest.mark.parametrize("format", ["text", "html"])
+def test_what_has_no_letters_is_copied(format: str, save: Any, ask: Any) -> None:
     """In the command, its shards, over HTTP and in Python."""
     texts = ["```", "123", "{name}", "- 5 %", "https://example.com/a"]
     path = save("seq2seq")
-    for answers in ask(path, texts, ()):
+    for answers in ask(path, texts, ("--format", format), format=format):
         assert [answer["answer"] for answer in answers] == texts
     assert load(path).predict(texts) == texts
-    for answers in ask(path, texts, ("--format", "html"), format="html"):
-        assert [answer["answer"] for answer in answers] == texts
 
 
 def test_html(save: Any, ask: Any) -> None:
