@@ -1,8 +1,10 @@
 """Documents: what is translated is replaced, and every other byte stays."""
 
 import io
+import json
 import re
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -372,6 +374,15 @@ def test_a_page_keeps_its_encoding() -> None:
     assert written == '<meta charset="iso-8859-1"><p>&#29483; é'.encode("latin-1")
     utf16 = "\ufeff1\r\n00:00:01,000 --> 00:00:02,000\r\ncat\r\n".encode("utf-16-le")
     assert in_capitals("a.srt", utf16).decode("utf-16").endswith("CAT\r\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["--{column}-column is", "set model.head_width.", "a.{b}.c", "%d (of %d) cats", "{a}{b}"]
+)
+def test_no_character_is_lost_beside_placeholders(text: str) -> None:
+    written = json.loads(in_capitals("a.json", json.dumps({"k": text})))["k"]
+    assert Counter(written.upper().replace(" ", "")) == Counter(text.upper().replace(" ", ""))
+    assert all(span in written for span in re.findall(r"\{\w+\}|%d|\w+_\w+", text))
 
 
 def test_every_file_of_the_folder_is_a_format_with_its_own_suffixes() -> None:

@@ -146,7 +146,8 @@ def _make_progress() -> Callable[[int, int], None]:
         return lambda done, of: None
 
     def show(done: int, of: int) -> None:
-        click.echo(f"\r{_('{done:,} of {of:,} texts', done=done, of=of)} ", err=True, nl=done == of)
+        counts = _("{done:,} of {of:,} texts", done=done, of=of)
+        click.echo(f"\r{counts} ", err=True, nl=done == of)
 
     return show
 

@@ -15,6 +15,7 @@ Link = tuple[int, int]  # (source word, target word)
 _Interval = tuple[int, int]  # target words from the first up to, but not including, the last
 
 _BEFORE_NEXT = 0.9  # the weight of a position before the next word; after the previous word it is 1
+_OPENING = frozenset("([{<\"'“‘«–—+=×&")  # after these there is no space, but before
 _UNALIGNED_COST = 0.1  # of a word between two aligned ones; a word aligned with other words costs 1
 
 
@@ -30,6 +31,7 @@ class Inline:
     is_atom: bool = False  # shown like a word, and not translated
     symbol: str = ""  # what stands for it in the text
     is_break: bool = False  # a line break in place of a space
+    has_space_after: bool = False  # of an atom: white space follows, one with what is before it in the text
 
 
 def escape_html(text: str) -> str:
@@ -180,6 +182,8 @@ class _Placement:
 
     def _source_words(self, inline: Inline) -> _Interval:
         first = bisect_right(self.source.ends, inline.start)
+        if inline.start == inline.end:  # also inside a word, such as the dashes of --{name}-
+            return first, first
         return first, max(first, bisect_left(self.source.starts, inline.end))
 
     def _has_symbol(self, number: int) -> bool:
@@ -291,7 +295,7 @@ class _Placement:
             stop = min(max(stop, start), end)
             yield self._text(position, start)
             if inline.is_atom:
-                yield inline.opening if inline.symbol and first < last else self._spaced(inline.opening, start)
+                yield inline.opening if inline.symbol and first < last else self._spaced(inline, start)
             else:
                 yield inline.opening
                 yield from self._content(number, start, stop)
@@ -313,10 +317,11 @@ class _Placement:
                 start = min(last, end)
         return self.escape("".join([*pieces, self.translation[start:end]]))
 
-    def _spaced(self, raw: str, position: int) -> str:
+    def _spaced(self, inline: Inline, position: int) -> str:
         """Return a word that is put into the translation, with spaces where words are separated by spaces."""
         before, after = self.translation[:position][-1:], self.translation[position : position + 1]
-        return f"{' ' * _is_spaced(before)}{raw}{' ' * _is_spaced(after)}"
+        is_apart = _is_spaced(after) or (inline.has_space_after and after in _OPENING)
+        return f"{' ' * _is_spaced(before)}{inline.opening}{' ' * is_apart}"
 
 
 def _is_spaced(character: str) -> bool:

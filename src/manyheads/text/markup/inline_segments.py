@@ -289,6 +289,9 @@ class _Builder:
     def add(self, token: InlineToken) -> None:
         """Add a token."""
         if token.kind == "text":
+            if self.inlines and self.inlines[-1].is_atom and self.inlines[-1].start == self.length:
+                has_space = token.text[:1].isspace()
+                self.inlines[-1] = replace(self.inlines[-1], has_space_after=has_space)
             self._add_text(_COLLAPSED.sub(" ", token.text))
         elif token.kind == "start":
             self.opened.append(self._add_inline(Inline(self.length, 0, token.raw, parent=self._parent)))

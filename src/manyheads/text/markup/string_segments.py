@@ -18,11 +18,13 @@ _PLACEHOLDER = re.compile(
     | [$%\#@]?\{{[^\s{{}}]*+(?:,\s*\w+)?\}}                       # {{name}}, ${{name}}, %{{name}}, {{0:.2f}}
     | (?<![0-9%])%(?:\([A-Za-z_]\w*\)|[0-9]+\$)?[-+\#0]*(?:[0-9]+|\*)?(?:\.(?:[0-9]+|\*))?
       (?:hh?|ll?|[Lqjzt])?[sdiufFxXoeEgGcra@%](?![A-Za-z])        # %s, %(x)d, %1$s
+    | (?<![\w-])--[A-Za-z{{][\w{{}}-]*                              # --{{name}}-option
+    | (?<![\w.])(?:[A-Za-z]\w*\.)+[A-Za-z]\w*_\w+                 # module.some_name
     | \$[A-Za-z_]\w*\$ | \$t\([^()\n]*\)                          # $name$, $t(key)
     """,
     re.VERBOSE,
 )
-_HINT = re.compile(r"[{%$]")
+_HINT = re.compile(r"[{%$_]|--")
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*)?(/?)>")
 _VOID = frozenset(("br", "hr", "img", "input", "wbr"))
 _LINE_END = re.compile(r"\r\n?|\n")
