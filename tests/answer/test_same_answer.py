@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from answer.in_process_service import InProcessService
 from manyheads.bulk.line_shards import Shard
 from manyheads.bulk.shard_schedule import Outcome, WorkerTask, answer_shard, outcome_of
-from manyheads.bundle import Bundle
+from manyheads.bundle import Bundle, load
 from manyheads.cli.predict import predict
 from manyheads.decode import DecodeSettings
 from manyheads.serve.service.predict_api import predict_router
@@ -126,6 +126,16 @@ def test_options_of_translations(words: Sequence[str], fields: dict[str, Any], s
     if "align" in fields:
         assert {"alignment", "source_words", "target_words", "heads"} < set(plain[0])
         assert plain[0]["heads"]
+
+
+@pytest.mark.parametrize("format", ["text", "html"])
+def test_what_has_no_letters_is_copied(format: str, save: Any, ask: Any) -> None:
+    """In the command, its shards, over HTTP and in Python."""
+    texts = ["```", "123", "{name}", "- 5 %", "https://example.com/a"]
+    path = save("seq2seq")
+    for answers in ask(path, texts, ("--format", format), format=format):
+        assert [answer["answer"] for answer in answers] == texts
+    assert load(path).predict(texts) == texts
 
 
 def test_html(save: Any, ask: Any) -> None:

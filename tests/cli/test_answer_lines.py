@@ -1,4 +1,4 @@
-"""`manyheads predict --format html`: fragments line by line, documents as a whole."""
+"""`manyheads predict --format html`: fragments line by line. Documents are refused."""
 
 import json
 from collections.abc import Sequence
@@ -10,14 +10,13 @@ from manyheads.answer.answer import Answer
 from manyheads.answer.markup_translation import translate_markup
 from manyheads.answer.remarks import Remarks
 from manyheads.bundle import Bundle
-from manyheads.cli.answer_lines import is_document, show_remarks
+from manyheads.cli.answer_lines import show_remarks
 from manyheads.language import using
 from manyheads.tasks import Translation, Translations
 
 from cli.conftest import Run
 
 LINES = ["The <b>red</b> dog sleeps.", "", "<p>A cat.<p>Two &amp; more"]
-PAGE = '<!DOCTYPE html>\r\n<p id="a>b">The <b>red</b> dog.\r\n\r\n<pre> x\n</pre>'
 
 
 def test_one_line_for_each_fragment(manyheads: Run, bundle_folder: Path, untrained: Bundle) -> None:
@@ -36,18 +35,6 @@ def test_json_lists_segments(manyheads: Run, bundle_folder: Path) -> None:
     assert {"line", "warnings", "missing", "confidence"} <= set(payload)
 
 
-def test_a_document_is_translated_as_a_whole(
-    manyheads: Run, bundle_folder: Path, untrained: Bundle, tmp_path: Path
-) -> None:
-    (tmp_path / "page.html").write_bytes(PAGE.encode())
-    done = manyheads("predict", bundle_folder, "page.html", "--format", "html", "-o", "out.html")
-    assert (done.returncode, done.stdout) == (0, "")
-    written = (tmp_path / "out.html").read_bytes().decode()
-    assert written == translate_markup(untrained, [PAGE])[0].answer
-    assert written.startswith('<!DOCTYPE html>\r\n<p id="a>b">')
-    assert written.endswith("\r\n\r\n<pre> x\n</pre>")
-
-
 @pytest.mark.parametrize("options", [["--align"], ["--n-best", "2"], ["--prompt", "x"]])
 def test_other_outputs_are_refused(manyheads: Run, bundle_folder: Path, options: list[str]) -> None:
     done = manyheads("predict", bundle_folder, "--format", "html", *options, stdin="x")
@@ -55,17 +42,20 @@ def test_other_outputs_are_refused(manyheads: Run, bundle_folder: Path, options:
     assert "--format html gives one translation" in done.stderr
 
 
-def test_missing_and_undecodable_documents(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
-    done = manyheads("predict", bundle_folder, "none.html", "--format", "html")
-    assert (done.returncode, "none.html" in done.stderr) == (1, True)
-    (tmp_path / "bad.html").write_bytes(b"<p>\xff\xfe\xff</p>")
-    done = manyheads("predict", bundle_folder, "bad.html", "--format", "html")
-    assert (done.returncode, "UTF-8" in done.stderr) == (1, True)
+@pytest.mark.parametrize("words", [["page.html"], ["page.html", "--format", "html"], ["zh.po"], ["a.txt", "b.xliff"]])
+def test_a_document_is_not_read_as_lines(manyheads: Run, bundle_folder: Path, words: list[str]) -> None:
+    done = manyheads("predict", bundle_folder, *words)
+    assert done.returncode == 2
+    name = words[1] if words[0] == "a.txt" else words[0]
+    message = " ".join(done.stderr.split())
+    assert f"{name} is a document, not lines of text." in message
+    assert f"manyheads translate-file {bundle_folder} {name} -o FILE" in message
 
 
-def test_documents_by_suffix() -> None:
-    assert all(map(is_document, ("a.html", "B.HTM", "x/y.xhtml")))
-    assert not any(map(is_document, ("-", "a.txt", "html")))
+def test_lines_of_a_document_on_request(manyheads: Run, bundle_folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("123\n```\n")
+    done = manyheads("predict", bundle_folder, "page.html", "--format", "text")
+    assert (done.returncode, done.stdout) == (0, "123\n```\n")
 
 
 def answer(unseen_words: Sequence[str] = (), warnings: Sequence[str] = (), confidence: float | None = None) -> Answer:

@@ -200,7 +200,7 @@ def test_input_that_cannot_be_divided_is_refused(classifier: Path, bundle_folder
         ((classifier, "--shards", "job"), "standard input does not allow. Name files."),
         ((classifier, text, "--shards", "job", "--shard-lines", 1500), "1500 is not a multiple of 1,000"),
         ((classifier, text, "--shards", "job", "--shard-lines", 0), "0 is not a multiple of 1,000"),
-        ((bundle_folder, page, "--shards", "job", "--format", "html"), "is translated as one document"),
+        ((bundle_folder, page, "--shards", "job", "--format", "html"), "is a document, not lines of text"),
         ((classifier, "text.gz", "--shards", "job"), "text.gz is compressed"),
         ((classifier, text, "--processes", 2), "are for --shards. Add --shards DIR."),
         ((classifier, text, "-"), "Standard input (-) cannot be combined with files"),

@@ -16,7 +16,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "how-to" / "extending.md"
         test_model_parts._SCORE_FORM,
         test_engine.PARROT,
         test_task.TASK,
-        test_table_format.TMX,
+        test_table_format.INI,
     ],
 )
 def test_code_in_the_document_is_the_code_that_is_tested(source: str) -> None:

@@ -12,18 +12,16 @@ from manyheads.text.reading import formats
 from manyheads.text.reading.formats import FORMATS, format_of, is_table, table_suffixes
 from manyheads.text.reading.readers import columns_of, read_pairs
 
-TMX = '''
-"""TMX: translation memories. The columns are the languages of the first translation unit."""
+INI = '''
+"""INI: each section is a row, and its keys are the columns."""
 
-from xml.etree import ElementTree
+from configparser import ConfigParser
 
 from manyheads.text.reading.table_format import TableFormat
 
-LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
-
-class TmxFormat(TableFormat):
-    suffixes = (".tmx",)
+class IniFormat(TableFormat):
+    suffixes = (".ini",)
     has_lines = False  # errors speak of rows
 
     def rows(self, path, spec):
@@ -34,52 +32,51 @@ class TmxFormat(TableFormat):
         return list(next(self.records(path)))
 
     def records(self, path, on_bad=None):
-        for _event, unit in ElementTree.iterparse(path):
-            if unit.tag == "tu":
-                yield {variant.get(LANGUAGE): variant.findtext("seg") for variant in unit.iter("tuv")}
-                unit.clear()
+        parser = ConfigParser(interpolation=None)
+        parser.read(path, "utf-8")
+        yield from (dict(parser[section]) for section in parser.sections())
 
 
-FORMAT = TmxFormat()
+FORMAT = IniFormat()
 '''
 
-MEMORY = """<tmx version="1.4"><body>
-<tu><tuv xml:lang="en"><seg>A dog.</seg></tuv><tuv xml:lang="de"><seg>Ein Hund.</seg></tuv></tu>
-<tu><tuv xml:lang="en"><seg>A cat.</seg></tuv><tuv xml:lang="de"><seg>Eine Katze.</seg></tuv></tu>
-</body></tmx>
+ROWS = """[1]
+en = A dog.
+de = Ein Hund.
+[2]
+en = A cat.
+de = Eine Katze.
 """
 
 
 @pytest.fixture
-def _tmx_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _ini_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     folder = tmp_path / "formats"
     folder.mkdir()
-    (folder / "tmx_format.py").write_text(TMX)
+    (folder / "ini_format.py").write_text(INI)
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(folder)])
     monkeypatch.setattr(formats, "FORMATS", formats._find_formats())
     yield
-    sys.modules.pop("manyheads.text.reading.formats.tmx_format", None)
+    sys.modules.pop("manyheads.text.reading.formats.ini_format", None)
 
 
-@pytest.mark.usefixtures("_tmx_format")
+@pytest.mark.usefixtures("_ini_format")
 def test_a_format_is_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "memory.tmx"
-    path.write_text(MEMORY)
+    path = tmp_path / "rows.ini"
+    path.write_text(ROWS)
     assert is_table(path)
     assert columns_of(path) == ["en", "de"]
     pairs = read_pairs([path], source_column="en", target_column="de")
     assert list(pairs) == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
-    assert table_suffixes() == ".csv, .json, .jsonl, .parquet, .tsv, .xlsx or .tmx"
-    with pytest.raises(
-        DataError, match=r"a single file must end in \.csv, \.json, \.jsonl, \.parquet, \.tsv, \.xlsx or \.tmx"
-    ):
+    assert table_suffixes().endswith(" or .ini")
+    with pytest.raises(DataError, match=r"a single file must end in \.csv, .* or \.ini"):
         read_pairs([path.rename(path.with_suffix(".xml"))])
 
 
-@pytest.mark.usefixtures("_tmx_format")
+@pytest.mark.usefixtures("_ini_format")
 def test_init_recognizes_it(tmp_path: Path) -> None:
-    path = tmp_path / "memory.tmx"
-    path.write_text(MEMORY)
+    path = tmp_path / "rows.ini"
+    path.write_text(ROWS)
     settings = recognize([path]).settings
     assert (settings.source_column, settings.target_column) == ("en", "de")
 

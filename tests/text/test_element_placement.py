@@ -2,7 +2,7 @@
 
 import pytest
 
-from manyheads.text.markup.element_placement import Inline, escape, place_elements
+from manyheads.text.markup.element_placement import Inline, escape_html, place_elements
 from manyheads.text.markup.html_segments import split_markup
 
 
@@ -31,7 +31,7 @@ def placed(html: str, translation: str, links: str) -> str:
         # Void tags go with their neighbors.
         ("one <img> two three", "trois un deux", "0-1 1-2 2-0", "trois un <img> deux"),
         ("Text<sup><a>1</a></sup> here", "ici texte", "0-1 1-0", "ici texte<sup><a>1</a></sup>"),
-        ("one<br>two", "un deux", "0-0 1-1", "un<br> deux"),
+        ("one<br>two", "un deux", "0-0 1-1", "un<br>deux"),
         ("use <code>x</code> now", "现在用", "0-2 1-0", "现在用<code>x</code>"),
         ("a <b>b</b> c", "x < y & z", "0-0 1-2 2-4", "x &lt; <b>y</b> &amp; z"),
         ("a <b>b</b>", "x y", "0-0 7-1 1-9", "x <b>y</b>"),  # links of words that do not exist
@@ -42,7 +42,8 @@ def test_placement(html: str, translation: str, links: str, expected: str) -> No
 
 
 def test_text_without_tags_is_escaped() -> None:
-    assert place_elements("a", [], 'x < "y" & \u00a0z', []) == escape('x < "y" & \u00a0z') == 'x &lt; "y" &amp; &nbsp;z'
+    text = 'x < "y" & \u00a0z'
+    assert place_elements("a", [], text, []) == escape_html(text) == 'x &lt; "y" &amp; &nbsp;z'
 
 
 def test_symbol_is_one_word() -> None:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.text.markup.html_segments import MarkupSegment, split_markup
+from manyheads.text.markup.html_segments import split_markup
+from manyheads.text.markup.inline_segments import MarkupSegment
 from manyheads.text.tokens.words import split_text
 
 TAG = re.compile(r"<!--.*?-->|<[^<>]*>", re.DOTALL)

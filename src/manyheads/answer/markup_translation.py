@@ -16,7 +16,8 @@ from manyheads.lens.aligner import Aligner, OcclusionAligner, aligner_of
 from manyheads.messages import _
 from manyheads.settings import build, to_table
 from manyheads.tasks import TextOptions, Translations, one_line
-from manyheads.text.markup.html_segments import Markup, split_markup
+from manyheads.text.markup.html_segments import split_markup
+from manyheads.text.markup.inline_segments import Markup
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,14 @@ class MarkupTranslator:
         """What aligns words; chosen when it is first needed, always the same for a bundle."""
         return aligner_of(self.bundle)
 
+    @property
+    def uses_placeholders(self) -> bool:
+        """Whether the model has learned to copy placeholders such as ⟦1⟧."""
+        return bool(self.bundle.task.tokenizer.placeholders.symbols)
+
     def split(self, html: str) -> Markup:
         """Return the segments of an HTML text."""
-        has_placeholders = bool(self.bundle.task.tokenizer.placeholders.symbols)
-        return split_markup(html, use_placeholders=has_placeholders)
+        return split_markup(html, use_placeholders=self.uses_placeholders)
 
     def join(self, markup: Markup, translations: Sequence[Translations]) -> MarkupTranslation:
         """Return the translation of an HTML text from those of its segments."""

@@ -6,7 +6,7 @@ The bytes of an answer depend on the options, on the line and its number, and on
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import click
 
 from manyheads.answer.request import AnswerOptions
 from manyheads.cli.options import check_text_options, with_decode_changes, with_threshold
+from manyheads.cli.output import quoted
 from manyheads.messages import Message, _, _n
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 BATCH_LINES = 1000  # lines that are answered together
 
 NameLine = Callable[[int], str]  # names the line of this number, counted from 1, in messages
-
-_DOCUMENT_SUFFIXES = (".html", ".htm", ".xhtml")
 
 _OWN = ("as_json", "engine", "use_shortlist", "device", "baseline_only")  # options of `PredictOptions` itself
 _N_WORDS = 5  # named in a remark
@@ -142,12 +141,6 @@ class AnswerLines:
             self.remarks.add(number, answer)
             yield answer
 
-    def write_document(self, html: str) -> str:
-        """Return the output of an HTML document."""
-        (answer,) = self.answerer.answers([html], self.options.answer, first=0)
-        self.remarks.add(1, replace(answer, is_blank=False))  # a page without text is no line without text
-        return self._json(1, answer) + "\n" if self.options.as_json else str(answer.prediction.answer)
-
     def _json(self, number: int, answer: "Answer") -> str:
         """Return an answer as a JSON object."""
         return json.dumps(self.fields(number, answer), ensure_ascii=False)
@@ -170,9 +163,21 @@ def _candidate_lines(number: int, answer: "Answer") -> Iterator[str]:
             yield f"{number}\t{candidate.score:.4f}\t{one_line(candidate.text)}"
 
 
-def is_document(file: str) -> bool:
-    """Return whether a file is translated as one document; each line of any other is a fragment."""
-    return Path(file).suffix.lower() in _DOCUMENT_SUFFIXES
+def refuse_documents(bundle: Path, files: Sequence[str]) -> None:
+    """Raise UsageError if a file is a document, of which lines are no texts."""
+    from manyheads.text.documents.formats import document_format
+
+    for file in files:
+        if document_format(file) is not None:
+            command = f"manyheads translate-file {quoted(bundle)} {quoted(file)} -o FILE"
+            raise click.UsageError(
+                _(
+                    "{file} is a document, not lines of text. Translate it with: {command}. To read its lines all the "
+                    "same, add --format text.",
+                    file=file,
+                    command=command,
+                )
+            )
 
 
 def require_translator(bundle: "Bundle", path: Path) -> None:
@@ -190,15 +195,6 @@ def require_translator(bundle: "Bundle", path: Path) -> None:
                 kind=bundle.kind,
             )
         ) from None
-
-
-def read_document(file: str) -> str:
-    """Read a whole file with its line ends."""
-    from manyheads.text.reading.files import check_readable, file_lines
-
-    path = Path(file)
-    check_readable(path, may_be_pipe=True)
-    return "".join(file_lines(path, None, with_ends=True))
 
 
 def show_remarks(remarks: "Remarks") -> None:

@@ -18,9 +18,8 @@ from manyheads.cli.answer_lines import (
     BATCH_LINES,
     AnswerLines,
     PredictOptions,
-    is_document,
     name_line,
-    read_document,
+    refuse_documents,
     show_cut_off,
     show_errors,
     show_remarks,
@@ -68,9 +67,9 @@ if TYPE_CHECKING:
         aligned with word j of the translation. Each punctuation character and each Chinese character is one word;
         --json lists the words.
 
-        With --format html, lines are HTML fragments, and a FILE that ends in .html is one document. Tags are put around
-        the words that translate theirs. Attributes, comments, scripts, <pre>, <code> and elements with translate="no"
-        or class="notranslate" stay as they are.
+        With --format html, lines are HTML fragments. Tags are put around the words that translate theirs. Attributes,
+        comments, scripts, <pre>, <code> and elements with translate="no" or class="notranslate" stay as they are. A
+        whole page or another document is translated by `manyheads translate-file`.
 
         A FILE that ends in {suffixes} is a table. The text is in the column that the bundle was trained with;
         --text-column chooses another. The output is the same table with further columns: label, probability and flags,
@@ -86,7 +85,6 @@ if TYPE_CHECKING:
           manyheads predict runs/quickstart/bundle letters.en -o letters.zh
           manyheads predict runs/quickstart/bundle letters.en --beam 8 --length-penalty 1.0
           manyheads predict runs/quickstart/bundle letters.en --glossary terms.tsv --keep Anna --abstain 0.05
-          manyheads predict runs/quickstart/bundle page.html --format html -o page.zh.html
           tail -f inbox.txt | manyheads predict runs/reviews/bundle --threshold 0.9
           manyheads predict runs/tickets/bundle week46.csv -o week46-labeled.csv
           manyheads predict runs/poems/bundle --prompt "Once upon a time" --sample
@@ -133,9 +131,7 @@ if TYPE_CHECKING:
     "--format",
     "text_format",
     type=click.Choice(["text", "html"]),
-    default="text",
-    show_default=True,
-    help=_("What the lines are; html keeps tags in place."),
+    help=_("What the lines are; html keeps tags in place. [default: text]"),
 )
 @click.option(
     "--json",
@@ -190,7 +186,7 @@ def predict(
     engine: str,
     no_shortlist: bool,
     align: bool,
-    text_format: str,
+    text_format: str | None,
     as_json: bool,
     threshold: float | None,
     baseline_only: bool,
@@ -210,7 +206,9 @@ def predict(
             _("--align and --n-best exclude each other: the alignment is that of the best translation.")
         )
     requirements = read_text_options(glossary, keep, prefix)
-    answer = AnswerOptions(changes, threshold, align, text_format, **requirements)
+    if text_format != "text":
+        refuse_documents(bundle, files)
+    answer = AnswerOptions(changes, threshold, align, text_format or "text", **requirements)
     options = PredictOptions(bundle, answer, as_json, engine, not no_shortlist, device, baseline_only)
     if text_format == "html" and (align or decoding["n_best"] is not None or prompt is not None):
         raise click.UsageError(_("--format html gives one translation: leave out --align, --n-best and --prompt."))
@@ -252,10 +250,7 @@ def predict(
         sys.exit(predict_shards(options, files, shards, division, output))
     if files == ("-",) and sys.stdin is None:
         raise click.UsageError(_("Standard input is closed. Name a file to read."))
-    if text_format == "html" and any(map(is_document, files)):
-        _translate_document(options, files, output)
-    else:
-        _answer_lines(options, files, output)
+    _answer_lines(options, files, output)
 
 
 def _local(file: str) -> str:
@@ -263,20 +258,6 @@ def _local(file: str) -> str:
     from manyheads.text.reading.remote_files import is_remote, local_copy
 
     return str(local_copy(file)) if is_remote(file) else file
-
-
-def _translate_document(options: PredictOptions, files: Sequence[str], output: Path | None) -> None:
-    """Translate one HTML document."""
-    from manyheads.cli.output import open_output
-
-    if len(files) > 1:
-        raise click.UsageError(_("An HTML document is translated alone: give one FILE."))
-    document = read_document(files[0])
-    lines = AnswerLines(options.load(), options)
-    with open_output(output, *files, keep_partial=True) as stream:
-        stream.write(lines.write_document(document))
-    show_remarks(lines.remarks)
-    show_cut_off(lines.remarks)
 
 
 def _answer_lines(options: PredictOptions, files: Sequence[str], output: Path | None) -> None:

@@ -49,7 +49,7 @@ def predict_shards(
     from manyheads.bulk.shard_schedule import WorkerTask, run_shards
 
     shard_lines = SHARD_LINES if division.shard_lines is None else division.shard_lines
-    _check(options, files, shard_lines)
+    _check(files, shard_lines)
     options = replace(options, bundle=options.bundle.resolve())
     options.load()  # raises for a damaged bundle, and for options that it does not support
     plan = plan_shards([Path(file).resolve() for file in files], shard_lines)
@@ -78,9 +78,7 @@ def predict_shards(
     return 1 if remarks.n_errors else 0
 
 
-def _check(options: PredictOptions, files: Sequence[str], shard_lines: int) -> None:
-    from manyheads.cli.answer_lines import is_document
-
+def _check(files: Sequence[str], shard_lines: int) -> None:
     if "-" in files:
         raise click.UsageError(
             _("--shards reads its input more than once, which standard input does not allow. Name files.")
@@ -104,9 +102,6 @@ def _check(options: PredictOptions, files: Sequence[str], shard_lines: int) -> N
                 file=compressed[0],
             )
         )
-    documents = [file for file in files if options.answer.format == "html" and is_document(file)]
-    if documents:
-        raise click.UsageError(_("{file} is translated as one document: leave out --shards.", file=documents[0]))
 
 
 def _default_processes(options: PredictOptions) -> int:

@@ -28,6 +28,7 @@ from manyheads.cli.promote import promote
 from manyheads.cli.quickstart import quickstart
 from manyheads.cli.serve import serve
 from manyheads.cli.train import train
+from manyheads.cli.translate_file import translate_file
 from manyheads.cli.walk import walk
 from manyheads.messages import _, translate_libraries
 
@@ -40,6 +41,7 @@ _COMMANDS = (
     evaluate,
     predict,
     embed,
+    translate_file,
     quantize,
     shortlist,
     lens,

@@ -104,6 +104,9 @@ class Seq2SeqInit(TaskInit):
         """A table whose columns are called source and target, or after languages."""
         if not files.is_table or request.kind or request.columns:
             return None
+        table = format_of(files.paths[0])
+        if table is not None and table.has_languages:
+            return TaskGuess(_("its texts are in several languages"))
         pair = pick_columns(files.header, request.direction)
         return TaskGuess(_columns_reason(pair)) if pair else None
 
@@ -144,11 +147,16 @@ class Seq2SeqInit(TaskInit):
         direction = request.direction if all(request.direction) else languages
         for files in sets.values():
             _refuse_exchanged(files, direction)
-        if len(training) > 1 or guess.columns:
+        if len(training) > 1:
             return replace(guess, languages=languages)
-        columns = _columns_of(training[0], request.direction)
+        if guess.columns:
+            columns = (guess.columns.get("source", ""), guess.columns.get("target", ""))
+        else:
+            columns = _columns_of(training[0], request.direction)
         if all(map(is_language, columns)):
             languages = columns
+        if guess.columns:
+            return replace(guess, languages=languages)
         chosen = dict(zip(self.columns, columns, strict=True)) if any(columns) else {}
         return replace(guess, languages=languages, columns=chosen)
 
@@ -300,6 +308,12 @@ def pick_columns(columns: Sequence[str], direction: Languages) -> Languages | No
     first, second = (language.lower() for language in direction)
     if first in by_name and second in by_name:
         return by_name[first], by_name[second]
+    by_base: dict[str, list[str]] = {}
+    for name in columns:
+        by_base.setdefault(base_of(name.strip()), []).append(name)
+    own = [by_base.get(base_of(language), []) if language else [] for language in direction]
+    if len(own[0]) == 1 == len(own[1]) and own[0] != own[1]:  # en-US and fr-FR for en and fr
+        return own[0][0], own[1][0]
     for source, target in _COLUMN_PAIRS:
         if source in by_name and target in by_name:
             return by_name[source], by_name[target]
@@ -348,6 +362,14 @@ def _columns_of(path: Path, direction: Languages) -> Languages:
             _("{path} has one column only. Give source and target in two, or give two parallel files.", path=path)
         )
     table = format_of(path)
+    if table is not None and table.has_languages:
+        raise DataError(
+            _(
+                "{path}: its languages are {languages}. Choose two with --source-language and --target-language.",
+                path=path,
+                languages=shortened(", ".join(columns)),
+            )
+        )
     no_header = table is not None and table.may_lack_header
     hint = _(" If there is no header: --source-column 1 --target-column 2.") if no_header else ""
     raise DataError(

@@ -419,7 +419,7 @@ class Seq2Seq(PairTask):
         progress: Progress = lambda done: None,
         options: Sequence[TextOptions] | None = None,
     ) -> list[Translations]:
-        """The candidates for each text; a blank text has blank candidates.
+        """The candidates for each text; a blank text has blank candidates, a text to translate without letters copies.
 
         A text whose best candidate is caught in a loop, lacks a span to copy or a term that its `options` require is
         decoded again, see `PartSearch`. Samples are drawn by a text's index, which starts at `first`. Texts to
@@ -561,8 +561,9 @@ class Seq2Seq(PairTask):
         self, text: str, parts: Sequence[Part], predictions: Sequence[Translations], settings: DecodeSettings
     ) -> Translations:
         """The prediction for a text from those for its parts."""
-        if not parts:
-            return Translations([Translation("", 0.0, 0.0, finished=True)] * settings.n_best)
+        if not parts:  # blank, or nothing to translate
+            copy = text if self.is_translation and not is_blank(text) else ""
+            return Translations([Translation(copy, 0.0, 0.0, finished=True)] * settings.n_best)
         is_plain = not self.is_translation or not has_layout(text, parts)
         joined = predictions[0] if is_plain else self._joined(text, parts, predictions, settings)
         if settings.abstain is None or joined.confidence is None or joined.confidence >= settings.abstain:

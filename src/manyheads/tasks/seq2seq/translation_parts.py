@@ -1,8 +1,9 @@
 """Texts as a translation model can read them: normalized, in parts that are as long as in training, and joined again.
 
-Each line of a text is translated separately, without its indentation and bullet, which the translation repeats. A line
-is divided into sentences if training texts rarely had as many, or if it is longer than any of them. A sentence that is
-still too long is divided further. See `PartReader` and `join_candidates`.
+Each line of a text is translated separately, without its indentation and bullet, which the translation repeats. What
+has no letters, such as 123 or ```, or nothing but code and placeholders, is repeated, too. A line is divided into
+sentences if training texts rarely had as many, or if it is longer than any of them. A sentence that is still too long
+is divided further. See `PartReader` and `join_candidates`.
 """
 
 import re
@@ -13,7 +14,15 @@ from heapq import nlargest
 
 from manyheads.tasks.model_inputs import ModelInput
 from manyheads.tasks.seq2seq.settings import NO_OPTIONS, TextOptions
-from manyheads.text.markup.copyable_spans import Rewrite, Span, copyable_spans, is_address, mask, restore
+from manyheads.text.markup.copyable_spans import (
+    Rewrite,
+    Span,
+    copyable_spans,
+    is_address,
+    mask,
+    restore,
+    without_copyable_spans,
+)
 from manyheads.text.markup.line_layout import LINE_BREAK, content_spans
 from manyheads.text.terms.glossary import FoundTerm, find_terms
 from manyheads.text.tokens.sentence_splitting import split_long, split_sentences
@@ -52,6 +61,12 @@ class Part:
     forced: str = ""  # what the model's output begins with: the prefix, with placeholders and not in capitals
 
     @property
+    def is_copied(self) -> bool:
+        """Whether there is nothing to translate: no letter outside code, markup and placeholders."""
+        text = without_copyable_spans(self.source, "") if self.copied else self.source
+        return not self.terms and not any(map(str.isalpha, text))
+
+    @property
     def has_requirements(self) -> bool:
         """Whether the options of the text require something of this part."""
         return bool(self.terms or self.kept or self.forced)
@@ -88,7 +103,7 @@ class PartReader:
         options: Sequence[TextOptions] | None = None,
         ids_by_source: dict[str, list[int]] | None = None,
     ) -> list[list[Part]]:
-        """Return the parts of each text, with what its options require of them; a blank one has none.
+        """Return the parts of each text, with what its options require of them; one without letters has none.
 
         `ids_by_source` receives the token ids of the sources that have been encoded on the way.
         """
@@ -106,7 +121,7 @@ class PartReader:
             content = text[line.start : line.end]
             if self._is_too_long(content, len(ids), own):
                 parts[index] += self._split(text, line.start, line.end, own)
-            elif not is_blank(content):
+            elif not line.is_copied and not is_blank(content):
                 parts[index].append(line)
                 if ids_by_source is not None:
                     ids_by_source[line.source] = ids
@@ -144,7 +159,7 @@ class PartReader:
             within = split_long(line[start:end], fits, self.language, own)
             begin = line_start + start
             parts += [self._part(text, begin + first, begin + last, options) for first, last in within]
-        return parts
+        return [part for part in parts if not part.is_copied]
 
     def _part(self, text: str, start: int, end: int, options: TextOptions = NO_OPTIONS) -> Part:
         text = text[start:end]

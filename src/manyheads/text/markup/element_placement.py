@@ -6,7 +6,7 @@ overlap, so the tags are nested as in the source whatever the alignment is.
 
 import html
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from manyheads.text.tokens.words import is_chinese_or_kana, split_text
@@ -15,6 +15,7 @@ Link = tuple[int, int]  # (source word, target word)
 _Interval = tuple[int, int]  # target words from the first up to, but not including, the last
 
 _BEFORE_NEXT = 0.9  # the weight of a position before the next word; after the previous word it is 1
+_OPENING = frozenset("([{<\"'“‘«–—+=×&")  # after these there is no space, but before
 _UNALIGNED_COST = 0.1  # of a word between two aligned ones; a word aligned with other words costs 1
 
 
@@ -29,6 +30,13 @@ class Inline:
     parent: int = -1  # the index of the enclosing element
     is_atom: bool = False  # shown like a word, and not translated
     symbol: str = ""  # what stands for it in the text
+    is_break: bool = False  # a line break in place of a space
+    has_space_after: bool = False  # of an atom: white space follows, one with what is before it in the text
+
+
+def escape_html(text: str) -> str:
+    """Return a text as HTML."""
+    return html.escape(text, quote=False).replace("\u00a0", "&nbsp;")
 
 
 def needs_alignment(text: str, inlines: Sequence[Inline]) -> bool:
@@ -39,21 +47,25 @@ def needs_alignment(text: str, inlines: Sequence[Inline]) -> bool:
     )
 
 
-def place_elements(text: str, inlines: Sequence[Inline], translation: str, links: Sequence[Link]) -> str:
-    """Return the translation as HTML, with the inline elements of the text around the words aligned with theirs."""
+def place_elements(
+    text: str,
+    inlines: Sequence[Inline],
+    translation: str,
+    links: Sequence[Link],
+    escape: Callable[[str], str] = escape_html,
+) -> str:
+    """Return the translation with the inline elements of the text around the words aligned with theirs.
+
+    `escape` writes plain text in the format of the elements.
+    """
     if not inlines:
         return escape(translation)
     symbols = [inline.symbol for inline in inlines if inline.symbol]
     source, target = _Words.of(text, symbols), _Words.of(translation, symbols)
     aligned = [(source.unit_of[i], target.unit_of[j]) for i, j in links if i < source.n_words and j < target.n_words]
-    placement = _Placement(inlines, source, target, _completed(aligned, source, target))
+    placement = _Placement(inlines, source, target, _completed(aligned, source, target), escape)
     placement.run()
     return "".join(placement.written(translation))
-
-
-def escape(text: str) -> str:
-    """Return a text as HTML."""
-    return html.escape(text, quote=False).replace("\u00a0", "&nbsp;")
 
 
 @dataclass(frozen=True)
@@ -127,8 +139,15 @@ def _completed(links: Sequence[Link], source: _Words, target: _Words) -> set[Lin
 class _Placement:
     """Finds an interval of target words for each inline element."""
 
-    def __init__(self, inlines: Sequence[Inline], source: _Words, target: _Words, links: Iterable[Link]) -> None:
-        self.inlines, self.source, self.target = inlines, source, target
+    def __init__(
+        self,
+        inlines: Sequence[Inline],
+        source: _Words,
+        target: _Words,
+        links: Iterable[Link],
+        escape: Callable[[str], str],
+    ) -> None:
+        self.inlines, self.source, self.target, self.escape = inlines, source, target, escape
         self.n_source, self.n_target = len(source.starts), len(target.starts)
         self.targets: list[set[int]] = [set() for _ in range(self.n_source)]  # of each source word
         self.sources: list[set[int]] = [set() for _ in range(self.n_target)]  # of each target word
@@ -163,6 +182,8 @@ class _Placement:
 
     def _source_words(self, inline: Inline) -> _Interval:
         first = bisect_right(self.source.ends, inline.start)
+        if inline.start == inline.end:  # also inside a word, such as the dashes of --{name}-
+            return first, first
         return first, max(first, bisect_left(self.source.starts, inline.end))
 
     def _has_symbol(self, number: int) -> bool:
@@ -274,12 +295,12 @@ class _Placement:
             stop = min(max(stop, start), end)
             yield self._text(position, start)
             if inline.is_atom:
-                yield inline.opening if inline.symbol and first < last else self._spaced(inline.opening, start)
+                yield inline.opening if inline.symbol and first < last else self._spaced(inline, start)
             else:
                 yield inline.opening
                 yield from self._content(number, start, stop)
                 yield inline.closing
-            position = stop
+            position = stop + (inline.is_break and self.translation[stop:end].startswith(" "))
         yield self._text(position, end)
 
     def _is_space_before(self, position: int) -> bool:
@@ -294,12 +315,13 @@ class _Placement:
             if start <= first < end:
                 pieces.append(self.translation[start:first])
                 start = min(last, end)
-        return escape("".join([*pieces, self.translation[start:end]]))
+        return self.escape("".join([*pieces, self.translation[start:end]]))
 
-    def _spaced(self, raw: str, position: int) -> str:
+    def _spaced(self, inline: Inline, position: int) -> str:
         """Return a word that is put into the translation, with spaces where words are separated by spaces."""
         before, after = self.translation[:position][-1:], self.translation[position : position + 1]
-        return f"{' ' * _is_spaced(before)}{raw}{' ' * _is_spaced(after)}"
+        is_apart = _is_spaced(after) or (inline.has_space_after and after in _OPENING)
+        return f"{' ' * _is_spaced(before)}{inline.opening}{' ' * is_apart}"
 
 
 def _is_spaced(character: str) -> bool:

@@ -32,7 +32,7 @@ _ORDINAL_LANGUAGES = "bs cs da de et fi hr hu is lv nb nn no pl sk sl sr tr"
 def content_spans(text: str, language: str = "") -> list[Span]:
     """Return the span of the text of each line that has any, in order; `language` is a code such as "de" or empty.
 
-    Lines without a letter or digit, such as -----, are layout, unless there are no others.
+    Lines without a letter, such as -----, ``` or 123, are layout.
     """
     # Most texts are one line that begins with a letter and is not a list item such as "a) " or "iv) ".
     if text[:1].isalpha() and ")" not in text[:_LONGEST_LETTERS] and text.isprintable() and not text[-1].isspace():
@@ -42,12 +42,13 @@ def content_spans(text: str, language: str = "") -> list[Span]:
 
 def _content_spans(text: str, language: str) -> list[Span]:
     lines = [_stripped(text, *match.span()) for match in _LINE.finditer(text)]
-    lines = [line for line in lines if _has_word(text, *line)] or [line for line in lines if line[0] < line[1]]
+    lines = [line for line in lines if _has_word(text, *line)]
     numbers = [_number(text, line) for line in lines]
-    return [
+    spans = [
         (_content_start(text, line, is_number=_is_list_number(numbers, index, language)), line[1])
         for index, line in enumerate(lines)
     ]
+    return [(start, end) for start, end in spans if any(map(str.isalpha, text[start:end]))]
 
 
 def _stripped(text: str, start: int, end: int) -> Span:

@@ -38,6 +38,7 @@ class TableFormat(ABC):
     may_lack_header: ClassVar[bool] = False  # whether the first line may be a row: columns are then given by number
     is_tab_separated: ClassVar[bool] = False  # whether two columns without a header are pairs, or words and their tags
     is_text: ClassVar[bool] = True  # whether it can be shown in a terminal
+    has_languages: ClassVar[bool] = False  # whether the columns are languages
 
     @abstractmethod
     def rows(self, path: Path, spec: RowSpec) -> Iterator[NumberedRow]:
