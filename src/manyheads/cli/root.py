@@ -18,6 +18,7 @@ from manyheads.cli.export import export
 from manyheads.cli.heads import heads
 from manyheads.cli.init import init
 from manyheads.cli.lab import lab
+from manyheads.cli.learn import learn
 from manyheads.cli.lens import lens
 from manyheads.cli.output import cell_width, wrap_cells
 from manyheads.cli.plan import plan
@@ -42,6 +43,7 @@ _COMMANDS = (
     heads,
     walk,
     lab,
+    learn,
     serve,
     export,
     bench,

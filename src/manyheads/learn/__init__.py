@@ -1,0 +1,5 @@
+"""Exercises: write the parts of the Transformer yourself, and an examiner names the bug.
+
+An exercise is a file of texts (`exercises/`) and a reference with switches (`references/`). `examiner` compares what a
+learner's file returns with the reference and with its faulty variants; the file itself runs in a child process.
+"""

@@ -1,0 +1,180 @@
+"""References of the chapter on attention: softmax, masks, scaled dot-product attention and its gradient."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from manyheads.learn.references.reference import (
+    FINITE,
+    NO_FAULTS,
+    Array,
+    Draw,
+    Faults,
+    Inputs,
+    Property,
+    Reference,
+    unchanged,
+)
+
+
+def softmax(x: Array, *, faults: Faults = NO_FAULTS) -> Array:
+    """Softmax over the last axis."""
+    axis = faults.pick(-1, over_rows=0)
+    over = None if "over-all" in faults else axis
+    if "sigmoid" in faults:
+        return 1 / (1 + np.exp(-x))
+    if "hard-maximum" in faults:
+        return (x == x.max(axis, keepdims=True)).astype(x.dtype)
+    shift = x.max(over, keepdims=True)
+    shift = faults.pick(
+        shift,
+        no_shift=np.zeros_like(shift),
+        shift_by_minimum=x.min(over, keepdims=True),
+        shift_by_global_maximum=x.max(keepdims=True),
+        shift_by_absolute_maximum=np.abs(x).max(over, keepdims=True),
+        shift_added=-shift,
+    )
+    shifted = np.clip(x, -10, 10) if "clipped" in faults else x - shift
+    if "negated" in faults:
+        shifted = -(x - x.min(over, keepdims=True))
+    powers = x if "no-exponential" in faults else np.exp2(shifted) if "base-two" in faults else np.exp(shifted)
+    total = powers.sum(over, keepdims=True)
+    total = faults.pick(
+        total,
+        not_divided=np.ones_like(total),
+        divided_by_norm=np.sqrt((powers**2).sum(over, keepdims=True)),
+        divided_by_count=np.full_like(total, x.shape[-1]),
+    )
+    weights: Array = powers / total
+    return np.log(weights) if "logarithm" in faults else weights
+
+
+def softmax_cases(draw: Draw) -> Iterator[Inputs]:
+    """Small numbers, then numbers that overflow in one way or the other."""
+    yield {"x": np.array([[1.0, 2.0]])}
+    yield {"x": np.array([[0.5, -0.3], [-1.2, 0.8]])}
+    yield {"x": draw.numbers(3, 2)}
+    yield {"x": draw.numbers(2, 3)}
+    for row in ([2000.0, 0.0], [-2000.0, -2000.0], [60.0, 59.0], [450.0, 449.0], [0.0, -2000.0], [-60.0, -59.0]):
+        yield {"x": np.array([row])}
+    yield {"x": np.array([[0.0, 1.0], [-2000.0, -2001.0]])}
+    yield {"x": np.array([[30.0, 20.0], [1.0, 15.0]])}
+    yield {"x": draw.numbers(3, 4, most=5)}
+
+
+def sums_to_one(_inputs: Inputs, result: Array, _other: Array) -> bool:
+    """Whether every row sums to 1."""
+    total = np.asarray(result).sum(-1)
+    return bool(np.allclose(total, 1, atol=1e-3))
+
+
+def attention_weights(q: Array, k: Array, visible: Array, *, faults: Faults = NO_FAULTS) -> Array:
+    """The weights of scaled dot-product attention; the mistakes of scale, mask and softmax."""
+    width = q.shape[-1]
+    root = math.sqrt(width)
+    products = q @ np.swapaxes(k, -1, -2)
+    if "cosine" in faults:
+        norms = np.linalg.norm(q, axis=-1, keepdims=True) * np.swapaxes(np.linalg.norm(k, axis=-1, keepdims=True), -1, -2)
+        products = products / norms
+    divisor = faults.pick(
+        root,
+        no_scale=1.0,
+        scale_by_width=float(width),
+        scale_multiplied=1 / root,
+        scale_by_keys=math.sqrt(k.shape[-2]),
+        scale_after_softmax=1.0,
+        scale_fourth_root=math.sqrt(root),
+    )
+    scores = products / divisor
+    hidden = ~visible
+    if "mask-inverted" in faults:
+        hidden = ~hidden
+    if "mask-transposed" in faults:
+        hidden = np.swapaxes(hidden, -1, -2)
+    is_masked = not faults & {"mask-ignored", "mask-after-softmax"}
+    fill = faults.pick(-np.inf, mask_finite=-1e9, mask_zero=0.0, mask_minus_one=-1.0, mask_plus_infinity=np.inf)
+    if "mask-added" in faults:
+        scores = scores + ~hidden
+    elif "mask-finite-added" in faults:
+        scores = scores + np.where(hidden, -1e9, 0).astype(scores.dtype)
+    elif is_masked:
+        scores = np.where(hidden, fill, scores)
+    axis = -2 if "over-queries" in faults else -1
+    over: int | tuple[int, int] = (-2, -1) if "over-all" in faults else axis
+    shift = scores.max(over, keepdims=True)
+    powers = np.exp(scores - np.where(np.isfinite(shift), shift, 0 if "hidden-row-nan" not in faults else shift))
+    total = powers.sum(over, keepdims=True)
+    weights: Array = powers / (total if "hidden-row-nan" in faults else np.where(total == 0, 1, total))
+    if "mask-after-softmax" in faults:
+        weights = np.where(hidden, 0, weights)
+    return weights / root if "scale-after-softmax" in faults else weights
+
+
+def attention(q: Array, k: Array, v: Array, visible: Array, *, faults: Faults = NO_FAULTS) -> Array:
+    """Scaled dot-product attention."""
+    if "scale-by-value-width" in faults:
+        q = q * math.sqrt(q.shape[-1] / v.shape[-1])
+    weights = attention_weights(q, k, visible, faults=faults)
+    if "weights-transposed" in faults:
+        weights = np.swapaxes(weights, -1, -2)
+    return weights @ (k if "keys-as-values" in faults else v)
+
+
+def attention_cases(draw: Draw) -> Iterator[Inputs]:
+    """From 2 queries and 2 keys of width 2; widths and lengths differ in later ones, and a row sees nothing."""
+
+    def case(n_queries: int, n_keys: int, width: int, value_width: int, visible: Array) -> Inputs:
+        return {
+            "q": draw.numbers(n_queries, width),
+            "k": draw.numbers(n_keys, width),
+            "v": draw.numbers(n_keys, value_width),
+            "visible": visible,
+        }
+
+    yield case(2, 2, 2, 2, np.ones((2, 2), bool))
+    yield case(2, 2, 2, 2, np.array([[True, False], [True, True]]))
+    yield case(2, 2, 2, 2, np.array([[True, True], [False, False]]))
+    yield case(2, 3, 2, 2, np.ones((2, 3), bool))
+    yield case(3, 2, 2, 1, np.ones((3, 2), bool))
+    yield case(3, 3, 2, 2, np.tril(np.ones((3, 3), bool)))
+    yield case(2, 3, 2, 3, np.array([[True, False, True], [False, True, True]]))
+    yield case(3, 3, 3, 2, np.ones((3, 3), bool))
+    yield case(3, 4, 5, 2, draw.mask(3, 4))
+    yield case(4, 4, 4, 3, np.tril(np.ones((4, 4), bool)))
+
+
+def _within_values(inputs: Inputs, result: Array, _other: Array) -> bool:
+    """Whether a result lies between the least and the greatest value, or is 0 where nothing is seen."""
+    result = np.asarray(result)
+    least, most = inputs["v"].min(0), inputs["v"].max(0)
+    is_zero = ~inputs["visible"].any(-1)[:, None]
+    return result.shape == (len(inputs["q"]), inputs["v"].shape[-1]) and bool(
+        ((result >= least - 1e-3) & (result <= most + 1e-3) | is_zero).all()
+    )
+
+
+def _empty_row_is_zero(inputs: Inputs, result: Array, _other: Array) -> bool:
+    return bool((np.asarray(result)[~inputs["visible"].any(-1)] == 0).all())
+
+
+REFERENCES = {
+    "softmax": Reference(
+        softmax,
+        softmax_cases,
+        {
+            "finite": FINITE,
+            "sums-to-one": Property(sums_to_one),
+            "shift": Property(unchanged(lambda _inputs, result: result), lambda inputs: {"x": inputs["x"] + 3.0}),
+        },
+    ),
+    "attention": Reference(
+        attention,
+        attention_cases,
+        {
+            "finite": FINITE,
+            "empty-row": Property(_empty_row_is_zero),
+            "mean": Property(_within_values),
+        },
+    ),
+}
