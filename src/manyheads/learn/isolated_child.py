@@ -9,6 +9,7 @@ limits on memory, time and file size (Unix), seccomp against sockets and new pro
 import builtins
 import contextlib
 import ctypes
+import io
 import json
 import os
 import platform
@@ -23,7 +24,7 @@ from typing import Any
 
 MAX_DEPTH = 20  # of a result
 MAX_NUMBERS = 200_000
-EXTRA_MEMORY = 2 << 30  # bytes beyond what the imports take
+EXTRA_MEMORY = 1 << 30  # bytes beyond what the imports take
 _OWN_NAME = "manyheads"
 
 
@@ -165,8 +166,11 @@ def run(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None
         send({"loading": {"kind": "class" if isinstance(function, type) else type(function).__name__}})
         return
     for arrays in request["arrays"]:
+        message: dict[str, Any] = {}
         for number, inputs in enumerate(request["calls"]):
-            send({"arrays": arrays, "call": number, **call(function, inputs, arrays, filename)})
+            if message.get("error") != "MemoryError":  # filling the memory again would take its time
+                message = call(function, inputs, arrays, filename)
+            send({"arrays": arrays, "call": number, **message})
     send({"done": True})
 
 
@@ -212,7 +216,8 @@ _REFUSED_EVENTS = (
 
 def readable_roots(forbidden: list[Path]) -> list[Path]:
     """The folders of Python, its packages and the system's libraries, without every folder of manyheads."""
-    roots = {Path(path) for path in (*sys.path, *sysconfig.get_paths().values(), "/lib", "/lib64", "/usr/lib")}
+    system = ("/lib", "/lib64", "/usr/lib", "/proc/cpuinfo", "/sys/devices/system/cpu")  # torch counts cores
+    roots = {Path(path) for path in (*sys.path, *sysconfig.get_paths().values(), *system)}
     found: list[Path] = []
     waiting = [root.resolve() for root in roots if root.is_absolute() and root.exists()]
     while waiting:
@@ -359,7 +364,7 @@ def main() -> None:
     """Read the request, import what the file imports, lock in, and run it."""
     channel = int(sys.argv[1])
     request = json.loads(sys.stdin.buffer.read())
-    sys.stdin = open(os.devnull)  # noqa: SIM115
+    sys.stdin = io.StringIO()
     token, write, dumps = request.pop("token"), os.write, json.dumps
 
     def send(message: dict[str, Any]) -> None:

@@ -158,7 +158,143 @@ def _empty_row_is_zero(inputs: Inputs, result: Array, _other: Array) -> bool:
     return bool((np.asarray(result)[~inputs["visible"].any(-1)] == 0).all())
 
 
+def padding_mask(lengths: list[int], n_positions: int, *, faults: Faults = NO_FAULTS) -> Array:
+    """(B, 1, N): which positions of each row are real."""
+    limits = np.array(lengths)
+    limits = faults.pick(
+        limits,
+        one_more=limits + 1,
+        one_less=limits - 1,
+        first_length=np.full_like(limits, limits[0]),
+        longest_length=np.full_like(limits, limits.max()),
+        shortest_length=np.full_like(limits, limits.min()),
+        all_visible=np.full_like(limits, n_positions),
+    )
+    positions = np.arange(n_positions)
+    if "left-aligned" in faults:
+        positions = positions[::-1]
+    is_real = positions < limits[:, None]
+    if "skips-first" in faults:
+        is_real = is_real & (positions > 0)
+    if "inverted" in faults:
+        is_real = ~is_real
+    if "no-axis" in faults:
+        return is_real
+    if "axis-last" in faults:
+        return is_real[:, :, None]
+    if "axis-first" in faults:
+        return is_real[None]
+    if "square" in faults:
+        return is_real[:, :, None] & is_real[:, None, :]
+    return is_real[:, None, :]
+
+
+def padding_mask_cases(_draw: Draw) -> Iterator[Inputs]:
+    """Rows of one and two positions first."""
+    for lengths, n_positions in (([1, 2], 2), ([2, 1], 3), ([1], 3), ([1, 3, 2], 3), ([2, 2], 3), ([4, 1, 3], 5)):
+        yield {"lengths": lengths, "n_positions": n_positions}
+
+
+def causal_mask(is_real: Array, n_queries: int, *, faults: Faults = NO_FAULTS) -> Array:
+    """(B, Q, K): real keys up to the query, for queries that are the last positions of the row."""
+    n_keys = is_real.shape[1]
+    offset = 0 if "offset-missing" in faults else n_keys - n_queries
+    offset += faults.pick(0, no_diagonal=-1, one_ahead=1)
+    square = np.ones((n_queries, n_keys), bool)
+    earlier = np.tril(square, offset)
+    if "future" in faults:
+        earlier = np.triu(square, offset)
+    if "not-causal" in faults:
+        earlier = square
+    if "two-positions" in faults:
+        earlier = earlier & np.triu(square, offset - 1)
+    if "only-itself" in faults:
+        earlier = earlier & np.triu(square, offset)
+    real = is_real[:, None, :]
+    if "padding-inverted" in faults:
+        real = ~real
+    if "padding-ignored" in faults:
+        real = np.ones_like(real)
+    if "padding-first-row" in faults:
+        real = np.repeat(real[:1], len(real), axis=0)
+    of_queries = is_real[:, n_keys - n_queries :, None]
+    if "padding-of-queries" in faults:
+        real = np.broadcast_to(of_queries, (len(is_real), n_queries, n_keys))
+    if "padding-of-both" in faults:
+        real = real & of_queries
+    visible = earlier | real if "either" in faults else earlier & real
+    if "inverted" in faults:
+        visible = ~visible
+    return visible.swapaxes(1, 2) if "transposed" in faults else visible
+
+
+def causal_mask_cases(draw: Draw) -> Iterator[Inputs]:
+    """Two positions without padding first; then padding, then fewer queries than keys."""
+    real = np.array
+    yield {"is_real": real([[True, True]]), "n_queries": 2}
+    yield {"is_real": real([[True, True, True]]), "n_queries": 3}
+    yield {"is_real": real([[True, True], [True, False]]), "n_queries": 2}
+    yield {"is_real": real([[True, True, False]]), "n_queries": 3}
+    yield {"is_real": real([[True, True, True]]), "n_queries": 1}
+    yield {"is_real": real([[False, True, True], [True, True, False]]), "n_queries": 2}
+    yield {"is_real": draw.mask(3, 5), "n_queries": 3}
+
+
+def attention_backward(q: Array, k: Array, v: Array, gradient: Array, *, faults: Faults = NO_FAULTS) -> tuple[Array, ...]:
+    """Gradients of q, k and v for the gradient of the output."""
+    root = math.sqrt(q.shape[-1])
+    scale = 1.0 if "forward-no-scale" in faults else root
+    weights = softmax(q @ k.T / scale)
+    of_values = weights.T @ gradient
+    if "value-weights-not-transposed" in faults:
+        of_values = weights @ gradient
+    if "value-by-scores" in faults:
+        of_values = (q @ k.T / root).T @ gradient
+    of_weights = gradient @ (v if "values-not-transposed" in faults else v.T)
+    product = weights * of_weights
+    inner = product.sum(0 if "sum-over-queries" in faults else -1, keepdims=True)
+    of_scores = product - weights * inner
+    if "no-row-sum" in faults:
+        of_scores = product
+    if "no-softmax" in faults:
+        of_scores = of_weights
+    if "diagonal-only" in faults:
+        of_scores = of_weights * weights * (1 - weights)
+    if "sum-not-weighted" in faults:
+        of_scores = product - inner
+    if "mean-for-sum" in faults:
+        of_scores = product - weights * product.mean(-1, keepdims=True)
+    if "sign" in faults:
+        of_scores = -of_scores
+    divisor = faults.pick(root, no_scale=1.0, scale_twice=root**2)
+    of_scores = of_scores / divisor
+    of_queries, of_keys = of_scores @ k, of_scores.T @ q
+    if "keys-not-transposed" in faults:
+        of_keys = of_scores @ q
+    if "queries-transposed" in faults:
+        of_queries = of_scores.T @ k
+    if "sources-swapped" in faults:
+        of_queries, of_keys = of_scores @ q, of_scores.T @ k
+    if "order" in faults:
+        return of_keys, of_queries, of_values
+    return of_queries, of_keys, of_values
+
+
+def backward_cases(draw: Draw) -> Iterator[Inputs]:
+    """Square ones first, then lengths and widths that differ."""
+    for n_queries, n_keys, width, value_width in ((2, 2, 2, 2), (1, 2, 2, 2), (2, 3, 2, 2), (3, 2, 2, 1), (3, 4, 5, 2)):
+        yield {
+            "q": draw.numbers(n_queries, width),
+            "k": draw.numbers(n_keys, width),
+            "v": draw.numbers(n_keys, value_width),
+            "gradient": draw.numbers(n_queries, value_width),
+        }
+
+
 REFERENCES = {
+    "padding-mask": Reference(padding_mask, padding_mask_cases),
+    "causal-mask": Reference(causal_mask, causal_mask_cases),
+    "attention-backward": Reference(attention_backward, backward_cases, {"finite": FINITE}),
     "softmax": Reference(
         softmax,
         softmax_cases,

@@ -271,7 +271,123 @@ def grouped_cases(draw: Draw) -> Iterator[Inputs]:
         }
 
 
+def three_uses(
+    x: Array,
+    memory: Array,
+    is_real: Array,
+    memory_is_real: Array,
+    kind: str,
+    w_q: Array,
+    w_k: Array,
+    w_v: Array,
+    *,
+    faults: Faults = NO_FAULTS,
+) -> Array:
+    """Self-attention, causal self-attention or cross-attention with one head."""
+    is_cross = kind == "cross"
+    from_, real = (memory, memory_is_real) if is_cross else (x, is_real)
+    key_source = x if is_cross and "cross-keys-from-x" in faults else from_
+    value_source = x if is_cross and "cross-values-from-x" in faults else from_
+    query_source = x
+    if is_cross and "cross-roles-swapped" in faults:
+        query_source, key_source, value_source, real = memory, x, x, is_real
+    if is_cross and "cross-mask-of-x" in faults:
+        real = is_real
+    if is_cross and "cross-is-self" in faults:
+        key_source, value_source, real = x, x, is_real
+    visible = np.broadcast_to(real[:, None, :], (len(x), query_source.shape[1], key_source.shape[1]))
+    if not is_cross and "padding-ignored" in faults:
+        visible = np.ones_like(visible)
+    if is_cross and "cross-padding-ignored" in faults:
+        visible = np.ones_like(visible)
+    is_causal = kind == "causal" and "causal-ignored" not in faults
+    is_causal |= (kind == "self" and "self-causal" in faults) or (is_cross and "cross-causal" in faults)
+    if is_causal:
+        square = np.tril(np.ones(visible.shape[1:], bool), -1 if "no-diagonal" in faults else 0)
+        square = square.T if "future" in faults else square
+        visible = square & (np.ones_like(visible) if "causal-without-padding" in faults else visible)
+    weights = attention_weights(query_source @ w_q, key_source @ w_k, visible, faults=faults)
+    return weights @ (value_source @ w_v)
+
+
+def three_uses_cases(draw: Draw) -> Iterator[Inputs]:
+    """Each use with and without padding."""
+
+    def case(kind: str, is_real: Array, memory_is_real: Array, width: int) -> Inputs:
+        return {
+            "x": draw.numbers(*is_real.shape, width),
+            "memory": draw.numbers(*memory_is_real.shape, width),
+            "is_real": is_real,
+            "memory_is_real": memory_is_real,
+            "kind": kind,
+            "w_q": draw.numbers(width, 2, most=1.5),
+            "w_k": draw.numbers(width, 2, most=1.5),
+            "w_v": draw.numbers(width, 2, most=1.5),
+        }
+
+    two, padded = np.array([[True, True]]), np.array([[True, False]])
+    for kind in ("self", "causal", "cross"):
+        yield case(kind, two, two, 2)
+        yield case(kind, padded, two, 2)
+        yield case(kind, two, padded, 2)
+        yield case(kind, np.array([[True, True, True]]), two, 2)
+        yield case(kind, two, np.array([[True, False, True]]), 2)
+    for kind in ("self", "causal", "cross"):
+        yield case(kind, np.array([[True, True, True], [True, True, False]]), np.array([[True, False], [True, True]]), 3)
+
+
+def head_importance(heads: Array, gradients: Array, is_real: Array, *, faults: Faults = NO_FAULTS) -> Array:
+    """The mean over rows of |Σ head · gradient| over the real positions of a row: one number per head."""
+    product = heads * gradients
+    if "gradients-alone" in faults:
+        product = gradients
+    if "outputs-alone" in faults:
+        product = heads
+    real = is_real[:, None, :, None]
+    if "padding-counts" not in faults:
+        product = product * real
+    if "absolute-numbers" in faults:
+        of_rows = np.abs(product).sum((2, 3))
+    elif "absolute-positions" in faults:
+        of_rows = np.abs(product.sum(3)).sum(2)
+    elif "squares" in faults:
+        of_rows = np.sqrt((product**2).sum((2, 3)))
+    else:
+        of_rows = product.sum((2, 3))
+        if "per-token" in faults:
+            of_rows = of_rows / is_real.sum(1)[:, None]
+        if not faults & {"no-absolute", "absolute-of-mean"}:
+            of_rows = np.abs(of_rows)
+    if "maximum" in faults:
+        return of_rows.max(0)
+    if "sum-over-rows" in faults:
+        return of_rows.sum(0)
+    if "mean-over-heads" in faults:
+        return of_rows.mean(1)
+    found: Array = of_rows.mean(0)
+    found = np.abs(found) if "absolute-of-mean" in faults else found
+    if "shares" in faults:
+        return found / found.sum()
+    return found / np.sqrt((found**2).sum()) if "unit-length" in faults else found
+
+
+def head_importance_cases(draw: Draw) -> Iterator[Inputs]:
+    """One row first; then rows of both signs, and padding."""
+    for n_rows, n_heads, n_positions, size in ((1, 2, 1, 1), (1, 2, 2, 1), (2, 2, 1, 1), (2, 2, 2, 2), (3, 2, 2, 1), (3, 4, 3, 2)):
+        is_real = np.ones((n_rows, n_positions), bool)
+        for padded in (False, True):
+            if padded and n_positions > 1:
+                is_real = is_real.copy()
+                is_real[-1, -1] = False
+            elif padded:
+                continue
+            shape = (n_rows, n_heads, n_positions, size)
+            yield {"heads": draw.numbers(*shape), "gradients": draw.numbers(*shape), "is_real": is_real}
+
+
 REFERENCES = {
+    "three-uses": Reference(three_uses, three_uses_cases, {"finite": FINITE}),
+    "head-importance": Reference(head_importance, head_importance_cases, {"finite": FINITE}),
     "split-heads": Reference(split_alone, split_cases),
     "merge-heads": Reference(merge_alone, merge_cases),
     "multi-head": Reference(
