@@ -92,6 +92,9 @@ def read_exercise(path: Path) -> Exercise:
     """Read and check the file of an exercise; its name is the file's, its chapter the folder's."""
     try:
         table = {"name": path.stem, "chapter": path.parent.name, **read_toml(path)}
+    except RecipeError as error:
+        raise LearnError(str(error)) from None
+    try:
         exercise = build(Exercise, table)
     except RecipeError as error:
         raise LearnError(_("{path}: {reason}", path=path, reason=error)) from None

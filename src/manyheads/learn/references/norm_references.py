@@ -1,5 +1,6 @@
 """References of the chapter on norms: LayerNorm, RMSNorm, and BatchNorm with padding."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -29,7 +30,8 @@ def layer_norm(x: Array, weight: Array, bias: Array, epsilon: float, *, faults: 
     centered = x if "not-centered" in faults else x - mean
     spread = (x**2).mean(axes, keepdims=True) if "mean-of-squares" in faults else x.var(axes, keepdims=True)
     if "sample-variance" in faults:
-        spread = x.var(axes, keepdims=True, ddof=1)
+        n = math.prod(x.shape[axis] for axis in axes)
+        spread = spread * np.divide(n, n - 1)
     if "sum-of-squares" in faults:
         spread = ((x - mean) ** 2).sum(axes, keepdims=True)
     root = _rooted(spread, epsilon, faults)

@@ -160,8 +160,6 @@ def embed(ids: Array, table: Array, positions: Array, *, faults: Faults = NO_FAU
         places = positions[ids % len(positions)]
     if "first-position" in faults:
         places = np.repeat(positions[:1], n, axis=0)
-    if "positions-scaled" in faults:
-        places = places * root
     if "no-positions" in faults:
         return words
     if "positions-multiplied" in faults:
