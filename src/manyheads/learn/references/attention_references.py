@@ -97,10 +97,10 @@ def attention_weights(q: Array, k: Array, visible: Array, *, faults: Faults = NO
     if "mask-added" in faults:
         scores = scores + ~hidden
     elif "mask-finite-added" in faults:
-        scores = scores + np.where(hidden, -1e9, 0).astype(scores.dtype)
+        scores = scores + np.where(hidden, -1e4, 0).astype(scores.dtype)
     elif is_masked:
         scores = np.where(hidden, fill, scores)
-    axis = -2 if "over-queries" in faults else -1
+    axis = faults.pick(-1, over_queries=-2, over_heads=-3)
     over: int | tuple[int, int] = (-2, -1) if "over-all" in faults else axis
     shift = scores.max(over, keepdims=True)
     powers = np.exp(scores - np.where(np.isfinite(shift), shift, 0 if "hidden-row-nan" not in faults else shift))

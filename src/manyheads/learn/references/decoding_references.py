@@ -92,6 +92,7 @@ def greedy(logits: Array, bos: int, eos: int, max_new_tokens: int, *, faults: Fa
 def greedy_cases(draw: Draw) -> Iterator[Inputs]:
     """Tables of next-token logits; some end, some do not, one has a tie."""
     yield {"logits": np.array([[0.1, 0.9], [0.8, 0.2]]), "bos": 0, "eos": 1, "max_new_tokens": 2}
+    yield {"logits": np.array([[-0.9, 0.1, 0.2], [0.3, 0.1, 0.2], [0.1, 0.5, -0.8]]), "bos": 0, "eos": 1, "max_new_tokens": 2}
     for number in range(7):
         size = 3 if number < 4 else 5
         logits = draw.random.permutation(size * size).reshape(size, size) / 10 - (0.4 if number % 2 else 0.0)
@@ -198,6 +199,9 @@ def _sums_to_one(_inputs: Inputs, result: Array, _other: Array) -> bool:
     return abs(float(np.sum(np.asarray(result))) - 1) < 1e-3
 
 
+_TIES = "ties-reversed"  # no mistake: equal hypotheses in the other order
+
+
 def beam_search(
     logits: Array, bos: int, eos: int, beam: int, max_new_tokens: int, alpha: float, *, faults: Faults = NO_FAULTS
 ) -> list[int]:
@@ -231,7 +235,9 @@ def beam_search(
             row = table[tokens[-1] if tokens else bos]
             added = row if "last-step-score" in faults else score + row
             grown += [(float(value), [*tokens, token]) for token, value in enumerate(added)]
-        grown.sort(key=lambda one: -one[0])
+        if _TIES in faults:
+            grown.reverse()
+        grown.sort(key=lambda one: -round(one[0], 9))
         if "worst-kept" in faults:
             grown.reverse()
         running = []
@@ -250,7 +256,9 @@ def beam_search(
         finished = [(final(score, len(tokens)), tokens) for score, tokens in running]
     if not finished:
         return []
-    best = max(finished, key=lambda one: one[0])
+    if _TIES in faults:
+        finished.reverse()
+    best = max(finished, key=lambda one: round(one[0], 9))
     if "first-finished" in faults:
         best = finished[0]
     if "worst-chosen" in faults:
@@ -262,10 +270,15 @@ def beam_search(
 
 
 def beam_cases(draw: Draw) -> Iterator[Inputs]:
-    """Tables of next-token logits, drawn until penalties and beams matter."""
+    """Tables of next-token logits whose best hypothesis does not depend on the order of equal ones."""
+    for rows in (
+        [[-0.3, 1.0, 0.9], [2.0, -0.3, 2.2], [2.5, 0.8, 1.9]],
+        [[-1.3, 1.0, 0.7], [2.4, -0.9, -1.9], [1.9, -0.9, 0.5]],
+    ):
+        yield {"logits": np.array(rows), "bos": 0, "eos": 1, "beam": 3, "max_new_tokens": 3, "alpha": 4.0}
     for number in range(60):
         size = 3 if number < 40 else 5
-        yield {
+        case: Inputs = {
             "logits": draw.numbers(size, size, most=2.5),
             "bos": 0,
             "eos": 1,
@@ -273,6 +286,8 @@ def beam_cases(draw: Draw) -> Iterator[Inputs]:
             "max_new_tokens": 2 + number % 3,
             "alpha": (0.6, 1.5, 2.5)[number % 3],
         }
+        if beam_search(*case.values()) == beam_search(*case.values(), faults=Faults([_TIES])):
+            yield case
 
 
 REFERENCES = {

@@ -159,10 +159,6 @@ def multi_head(
     if "mask-first-head" in faults:
         shown = np.concatenate([shown, np.ones_like(np.repeat(shown, n_heads - 1, axis=1))], axis=1)
     weights = attention_weights(q, k, shown, faults=faults)
-    if "over-heads" in faults:
-        scores = np.where(shown, q @ k.swapaxes(-1, -2) / math.sqrt(size), -np.inf)
-        powers = np.exp(scores - scores.max(1, keepdims=True))
-        weights = powers / powers.sum(1, keepdims=True)
     heads = weights @ v
     merged = merge_heads(heads, faults=faults)
     if "no-output-projection" in faults:
