@@ -52,9 +52,11 @@ def _read_block(block: str) -> Iterator[Solution]:
 
 
 def _edited(source: str, edits: str, line: str) -> str:
+    """The source with edits in every line but the signatures."""
     for edit in edits.split(" ;; "):
         old, _arrow, new = edit.partition(" =>")
-        if old not in source:
+        lines = [text if text.startswith("def ") else text.replace(old, new.removeprefix(" ")) for text in source.split("\n")]
+        if "\n".join(lines) == source:
             raise ValueError(f"{old!r} is not in the solution: {line}")
-        source = source.replace(old, new.removeprefix(" ").rstrip() if not new.strip() else new.removeprefix(" "))
+        source = "\n".join(lines)
     return source

@@ -123,10 +123,10 @@ def _judge(paper: Paper, submission: Submission, answer: ChildAnswer, arrays: st
         results = [_result(exercise, submission.mask, message) for message in calls]
     except (KeyError, TypeError, ValueError):
         return refuse(_("{where}: the result cannot be read.", where=submission.place(submission.result_line)))
-    if reason := _wrong_dtype(paper, submission, calls, results):
-        return refuse(reason)
     errors = [message.get("text", "") for message in calls]
     verdict = compare(paper, results, _DTYPES[arrays], errors)
+    if verdict.outcome in ("solved", "failed") and (reason := _wrong_dtype(paper, submission, calls, results)):
+        return refuse(reason)
     remarks = _remarks(paper, calls) if verdict.outcome == "solved" else ()
     return Verdict(
         exercise,

@@ -138,7 +138,7 @@ def sampling_probabilities(
     sorted_ = (probabilities if "p-before-k" in faults else within)[order]
     before = sorted_.cumsum() - sorted_
     if "p-leaves-out" in faults:
-        nucleus = before + sorted_ <= top_p
+        nucleus = before + sorted_ <= top_p + 1e-6
         nucleus[0] = True
     elif "p-one-more" in faults:
         nucleus = (before < top_p) | np.roll(before < top_p, 1)
@@ -175,8 +175,8 @@ def sampling_probabilities(
 def sampling_cases(draw: Draw) -> Iterator[Inputs]:
     """Three words first; k or p alone, then both."""
     for size, temperature, top_k, top_p in (
-        (3, 1.0, 2, 1.0),
-        (3, 0.5, 3, 1.0),
+        (3, 1.0, 2, 0.99),
+        (3, 0.5, 3, 0.999),
         (3, 1.0, 3, 0.6),
         (3, 2.0, 2, 0.5),
         (4, 1.0, 3, 0.7),
@@ -239,7 +239,7 @@ def beam_search(
             grown.reverse()
         grown.sort(key=lambda one: -round(one[0], 9))
         if "worst-kept" in faults:
-            grown.reverse()
+            grown.sort(key=lambda one: round(one[0], 9))
         running = []
         for score, tokens in grown[:beam]:
             if tokens[-1] == eos:

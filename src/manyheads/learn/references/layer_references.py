@@ -248,6 +248,7 @@ def decoder_cases(draw: Draw) -> Iterator[Inputs]:
         (1, 3, 2, 3, 1, 2, False),
         (1, 2, 3, 3, 1, 2, True),
         (1, 2, 2, 4, 2, 3, False),
+        (1, 3, 2, 3, 1, 2, True),
         (2, 3, 4, 4, 2, 5, True),
     ):
         is_real = np.ones((rows, memory), bool)

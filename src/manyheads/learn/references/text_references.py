@@ -97,9 +97,6 @@ def merges(counts: dict[str, int], n_merges: int, *, faults: Faults = NO_FAULTS)
         if "across-words" in faults:
             row = [part for parts in words.values() for part in parts]
             pairs = Counter(zip(row, row[1:], strict=False))
-        if "never-merged" in faults:
-            for pair in found:
-                pairs.pop(pair, None)
         if not pairs:
             break
         if "rarest" in faults:

@@ -30,6 +30,8 @@ def _mean(losses: Array, is_real: Array, faults: Faults) -> Array:
     """The mean over real tokens, and other ways to sum up."""
     if "padding-counts" in faults:
         return losses.mean()
+    if "padding-inverted" in faults:
+        return np.divide(losses[~is_real].sum(), (~is_real).sum())
     losses = np.where(is_real, losses, 0)
     if "summed" in faults:
         return losses.sum()
@@ -41,8 +43,6 @@ def _mean(losses: Array, is_real: Array, faults: Faults) -> Array:
         return losses.sum() / len(losses)
     if "not-averaged" in faults:
         return losses
-    if "padding-inverted" in faults:
-        return np.where(is_real, 0, losses).sum() / max((~is_real).sum(), 1)
     return losses.sum() / is_real.sum()
 
 
@@ -132,7 +132,7 @@ def schedule(step: int, width: int, warmup: int, *, faults: Faults = NO_FAULTS) 
     """width^-½ · min(step^-½, step · warmup^-1.5)."""
     if "step-from-zero" in faults:
         step = step + 1
-    falling = faults.pick(step**-0.5, falling_linearly=step**-1.0, constant=warmup**-0.5, falling_rooted=step**0.5)
+    falling = faults.pick(step**-0.5, falling_linearly=step**-1.0, falling_by_step=warmup**0.5 / step, constant=warmup**-0.5, falling_rooted=step**0.5)
     rising = step * warmup ** faults.pick(-1.5, warmup_power_one=-1.0, warmup_power_half=-0.5, warmup_power_two=-2.0)
     if "warm-up-quadratic" in faults:
         rising = step**2 * warmup**-2.5
