@@ -57,7 +57,8 @@ def main() -> None:
     for name, n in counts.most_common():
         print(f"{n:5d}  {name}")
     if sizes:
-        print(f"{sum(size <= 3 for size in sizes) / len(sizes):.1%} of the evidence has no axis above 3; others: {dict(+large)}")
+        print(f"{sum(size <= 3 for size in sizes) / len(sizes):.1%} of the evidence has no axis above 3")
+        print(f"others: {dict(+large)}")
     seconds.sort()
     print(f"{np.mean(seconds):.3f} s per check in this process; 99 % within {seconds[int(0.99 * len(seconds))]:.2f} s")
 

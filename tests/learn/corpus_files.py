@@ -55,7 +55,9 @@ def _edited(source: str, edits: str, line: str) -> str:
     """The source with edits in every line but the signatures."""
     for edit in edits.split(" ;; "):
         old, _arrow, new = edit.partition(" =>")
-        lines = [text if text.startswith("def ") else text.replace(old, new.removeprefix(" ")) for text in source.split("\n")]
+        lines = [
+            text if text.startswith("def ") else text.replace(old, new.removeprefix(" ")) for text in source.split("\n")
+        ]
         if "\n".join(lines) == source:
             raise ValueError(f"{old!r} is not in the solution: {line}")
         source = "\n".join(lines)

@@ -116,9 +116,7 @@ def start(name: str, notebook: bool, output: Path | None, overwrite: bool) -> No
     exercise = find_exercise(name)
     path = output or Path(f"{name.replace('-', '_')}{'.ipynb' if notebook else '.py'}")
     if path.exists() and not overwrite:
-        raise LearnError(
-            _("{path} exists already. Choose another file with -o, or add --overwrite.", path=path)
-        )
+        raise LearnError(_("{path} exists already. Choose another file with -o, or add --overwrite.", path=path))
     is_notebook = notebook or path.suffix == ".ipynb"
     with open_output(path) as stream:
         stream.write(make_notebook(exercise) if is_notebook else make_file(exercise))
@@ -127,9 +125,7 @@ def start(name: str, notebook: bool, output: Path | None, overwrite: bool) -> No
     click.echo(_n("About 1 minute.", "About {n} minutes.", exercise.minutes))
     for line in _links(name):
         click.echo(line)
-    click.echo(
-        _("Check it: {program_name} learn check {path}", program_name=program_name(), path=quoted(path))
-    )
+    click.echo(_("Check it: {program_name} learn check {path}", program_name=program_name(), path=quoted(path)))
 
 
 def _links(name: str) -> list[str]:
@@ -138,9 +134,13 @@ def _links(name: str) -> list[str]:
     links = find_exercise(name).links
     lines = []
     if links.walk is not None:
-        lines.append(_("See the numbers: {program_name} walk --step {step}", program_name=program_name(), step=links.walk))
+        lines.append(
+            _("See the numbers: {program_name} walk --steps {step}", program_name=program_name(), step=links.walk)
+        )
     if links.lab is not None:
-        lines.append(_("Ask why: {program_name} lab {question} --show", program_name=program_name(), question=links.lab))
+        lines.append(
+            _("Ask why: {program_name} lab {question} --show", program_name=program_name(), question=links.lab)
+        )
     return lines
 
 

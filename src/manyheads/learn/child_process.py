@@ -83,12 +83,26 @@ def _request(submission: Submission, calls: list[list[Any]], seconds: float, tok
 
 
 def _receive(answer: ChildAnswer, message: dict[str, Any]) -> None:
-    if "loading" in message:
+    """Take a message; one that is out of order or malformed, as only forged ones are, is ignored."""
+    if isinstance(message.get("loading"), dict):
         answer.loading, answer.ending = message["loading"], "loading"
     elif "done" in message:
         answer.ending = "done"
-    elif "arrays" in message:
-        answer.calls.setdefault(message["arrays"], []).append(message)
+    elif (arrays := message.get("arrays")) in ("numpy", "torch") and _is_sound(message):
+        calls = answer.calls.setdefault(arrays, [])
+        if message.get("call") == len(calls):
+            calls.append(message)
+
+
+def _is_sound(message: dict[str, Any]) -> bool:
+    changed = message.get("changed", [])
+    return (
+        isinstance(message.get("seconds", 0.0), int | float)
+        and isinstance(changed, list)
+        and all(isinstance(number, int) for number in changed)
+        and all(isinstance(message.get(key, ""), str) for key in ("kind", "error", "text"))
+        and isinstance(message.get("line"), int | None)
+    )
 
 
 class _Reader:

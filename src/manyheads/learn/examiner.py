@@ -121,7 +121,7 @@ def _judge(paper: Paper, submission: Submission, answer: ChildAnswer, arrays: st
         return refuse(reason)
     try:
         results = [_result(exercise, submission.mask, message) for message in calls]
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
         return refuse(_("{where}: the result cannot be read.", where=submission.place(submission.result_line)))
     errors = [message.get("text", "") for message in calls]
     verdict = compare(paper, results, _DTYPES[arrays], errors)
@@ -274,30 +274,46 @@ def _unfinished(submission: Submission, answer: ChildAnswer, n_calls: int, n_all
             values = {"where": where, "name": submission.function, "kind": loading["kind"]}
             return _("{where}: {name} is a {kind}; expected a function.", **values)
         return _error_line(submission, loading)
-    if answer.ending in _ENDINGS:
-        return _(_ENDINGS[answer.ending].text, where=where, seconds=SECONDS)
-    return "" if n_calls == n_all else _(_ENDINGS["exit"].text, where=where)
+    ending = answer.ending if answer.ending in _ENDINGS else "exit"
+    if ending == answer.ending or n_calls != n_all:
+        message = _ENDINGS[ending]
+        return _(message.text, where=where, seconds=SECONDS)
+    return ""
 
 
 def _unusable(paper: Paper, submission: Submission, calls: list[dict[str, Any]]) -> str:
     """Why the results are no results: an error every time, None, a generator, changed inputs."""
     where, name = submission.place(submission.result_line), submission.function
     for message, expected in zip(calls, paper.expected, strict=True):
-        if "kind" in message or (message.get("result", 0) is None and expected is not None):
-            kind = message.get("kind", "None")
-            return _("{where}: {name} returns {kind}; expected {expected}.", where=where, name=name, kind=kind,
-                     expected=_describe(expected))  # fmt: skip
+        if kind := _other_kind(message, expected):
+            wanted = _describe(expected)
+            return _(
+                "{where}: {name} returns {kind}; expected {wanted}.", where=where, name=name, kind=kind, wanted=wanted
+            )
     if all("error" in message for message in calls):
         return _error_line(submission, calls[0])
     for message in calls:
         if message.get("changed"):
-            parameter = paper.exercise.parameters[message["changed"][0]]
+            parameter = paper.exercise.parameters[message["changed"][0] % len(paper.exercise.parameters)]
             return _(
                 "{where}: {name} changes its input {parameter} in place. Work on a copy.",
                 where=submission.place(None),
                 name=name,
                 parameter=parameter,
             )
+    return ""
+
+
+def _other_kind(message: dict[str, Any], expected: Result) -> str:
+    """What a call returned, if it cannot be compared with what was expected."""
+    if "kind" in message:
+        return str(message["kind"])
+    result = message.get("result", 0)
+    if result is None:
+        return "None"
+    n = len(result["tuple"]) if isinstance(result, dict) and "tuple" in result else 0
+    if n and isinstance(expected, np.ndarray) and n != len(expected):
+        return _("a tuple of {n}", n=n)
     return ""
 
 
@@ -352,9 +368,7 @@ def _without_dtypes(value: Any) -> Any:
     return value
 
 
-def _wrong_dtype(
-    paper: Paper, submission: Submission, calls: list[dict[str, Any]], results: list[Result]
-) -> str:
+def _wrong_dtype(paper: Paper, submission: Submission, calls: list[dict[str, Any]], results: list[Result]) -> str:
     """A dtype or device that no right result has."""
     where = submission.place(submission.result_line)
     for number, message in enumerate(calls):
@@ -366,7 +380,9 @@ def _wrong_dtype(
             is_half_right = name[0] in "iub" and not close(results[number], paper.expected[number])
             wants_float = isinstance(paper.expected[number], np.ndarray) and paper.expected[number].dtype.kind == "f"
             if not is_number or (is_half_right and wants_float):
-                return _("{where}: the result has the dtype {name}; expected float32 or float64.", where=where, name=name)
+                return _(
+                    "{where}: the result has the dtype {name}; expected float32 or float64.", where=where, name=name
+                )
     return ""
 
 
@@ -386,5 +402,7 @@ def _remarks(paper: Paper, calls: list[dict[str, Any]]) -> tuple[str, ...]:
     reference.evaluate(paper.cases[number])
     own = time.perf_counter() - started
     given = float(calls[number].get("seconds", 0.0))
-    timing = _("{given:.2f} ms on the largest input; the reference in numpy: {own:.2f} ms.", given=1e3 * given, own=1e3 * own)
+    timing = _(
+        "{given:.2f} ms on the largest input; the reference in numpy: {own:.2f} ms.", given=1e3 * given, own=1e3 * own
+    )
     return (timing,)

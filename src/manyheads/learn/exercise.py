@@ -102,12 +102,16 @@ def read_exercise(path: Path) -> Exercise:
         if variant.place not in exercise.places:
             key = f"variants.{name}.place"
             hint = did_you_mean(variant.place, exercise.places)
-            raise LearnError(_("{path}: {key} is {value!r}. {hint}", path=path, key=key, value=variant.place, hint=hint))
+            raise LearnError(
+                _("{path}: {key} is {value!r}. {hint}", path=path, key=key, value=variant.place, hint=hint)
+            )
     for name, place in exercise.places.items():
         try:
             re.compile(place.find)
         except re.error as error:
-            raise LearnError(_("{path}: {key}: {reason}.", path=path, key=f"places.{name}.find", reason=error)) from None
+            raise LearnError(
+                _("{path}: {key}: {reason}.", path=path, key=f"places.{name}.find", reason=error)
+            ) from None
     return exercise
 
 

@@ -28,7 +28,7 @@ EXTRA_MEMORY = 1 << 30  # bytes beyond what the imports take
 _OWN_NAME = "manyheads"
 
 
-class Unsupported(Exception):
+class UnsupportedError(Exception):
     """A result that is not made of arrays, numbers, texts, lists and tuples."""
 
 
@@ -40,10 +40,10 @@ def encode(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if depth > MAX_DEPTH:
-        raise Unsupported("it is nested too deeply")
+        raise UnsupportedError("it is nested too deeply")
     if isinstance(value, list):
         if len(value) > MAX_NUMBERS:
-            raise Unsupported("it is too large")
+            raise UnsupportedError("it is too large")
         return [encode(item, depth + 1) for item in value]
     if isinstance(value, tuple):
         return {"tuple": [encode(item, depth + 1) for item in value]}
@@ -66,9 +66,9 @@ def _encode_array(value: Any) -> Any:
     elif numpy is not None and isinstance(value, numpy.ndarray | numpy.generic):
         shape, size, flat, name = list(value.shape), value.size, value.reshape(-1), str(value.dtype)
     else:
-        raise Unsupported(type(value).__name__)
+        raise UnsupportedError(type(value).__name__)
     if size > MAX_NUMBERS:
-        raise Unsupported("it is too large")
+        raise UnsupportedError("it is too large")
     if name == "object" or name.startswith(("complex", "<U", "|S")):
         return {"array": name, "device": device, "shape": shape, "data": []}
     return {"array": name, "device": device, "shape": shape, "data": flat.tolist()}
@@ -92,7 +92,7 @@ def decode(value: Any, arrays: str) -> Any:
     import torch
 
     tensor = torch.from_numpy(array)
-    return tensor.float() if tensor.is_floating_point() else tensor
+    return tensor.to(torch.get_default_dtype()) if tensor.is_floating_point() else tensor
 
 
 def _hashable(key: Any) -> Any:
@@ -142,7 +142,7 @@ def call(function: Any, inputs: list[Any], arrays: str, filename: str) -> dict[s
         if value is not None and not isinstance(value, str | bytes) and _is_lazy(value):
             return {"kind": type(value).__name__}
         result = encode(value)
-    except Unsupported as reason:
+    except UnsupportedError as reason:
         return {"kind": str(reason)}
     except Exception as error:
         return describe(error, filename)
@@ -237,7 +237,12 @@ def add_audit_hook(roots: list[Path]) -> None:
     allowed = tuple(str(root) for root in roots)
     realpath, fsdecode, is_integer = os.path.realpath, os.fsdecode, int
     # Looked up now: the learner's code may replace them.
-    starts, instance, error, writing = str.startswith, isinstance, PermissionError, (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    starts, instance, error, writing = (
+        str.startswith,
+        isinstance,
+        PermissionError,
+        (os.O_WRONLY | os.O_RDWR | os.O_CREAT),
+    )
     state = {"inside": False}
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -285,24 +290,22 @@ def limit_resources(seconds: float) -> None:
 _SYSCALLS = {
     "x86_64": (
         0xC000003E,
-        {56},  # clone: only threads
+        56,  # clone: only threads
         # socket connect accept sendto recvfrom bind listen socketpair fork vfork execve kill rename mkdir rmdir creat
         # link unlink symlink chmod fchmod chown fchown lchown ptrace mount tkill setrlimit mkdirat fchownat unlinkat
         # renameat linkat symlinkat fchmodat utimensat accept4 process_vm_readv/writev renameat2 execveat userfaultfd
         # bpf prlimit64 truncate setns unshare io_uring_setup pidfd_open fchmodat2 perf_event_open setxattr removexattr
-        [41, 42, 43, 44, 45, 49, 50, 53, 57, 58, 59, 62, 82, 83, 84, 85, 86, 87, 88, 90, 91, 92, 93, 94, 101, 165, 200]
-        + [160, 258, 260, 263, 264, 265, 266, 268, 280, 288, 310, 311, 316, 322, 323, 321, 302, 76, 308, 272, 425, 434]
-        + [452, 298, 188, 197],
-        435,
+        "41 42 43 44 45 49 50 53 57 58 59 62 82 83 84 85 86 87 88 90 91 92 93 94 101 165 200 160 258 260 263 264 265 "
+        "266 268 280 288 310 311 316 322 323 321 302 76 308 272 425 434 452 298 188 197",
     ),
     "aarch64": (
         0xC00000B7,
-        {220},
-        [198, 203, 202, 206, 207, 200, 201, 199, 221, 129, 34, 37, 36, 35, 38, 52, 53, 54, 55, 117, 40, 130, 164, 88]
-        + [242, 270, 271, 276, 281, 282, 280, 261, 45, 268, 97, 425, 434, 452, 241, 5, 14],
-        435,
+        220,
+        "198 203 202 206 207 200 201 199 221 129 34 37 36 35 38 52 53 54 55 117 40 130 164 88 242 270 271 276 281 282 "
+        "280 261 45 268 97 425 434 452 241 5 14",
     ),
 }
+_CLONE3 = 435  # on every machine
 _CLONE_THREAD, _EPERM, _ENOSYS = 0x10000, 1, 38
 
 
@@ -310,15 +313,14 @@ def add_seccomp_filter(libc: Any) -> None:
     """Refuse sockets, new processes, signals to others and changes of files, in the kernel."""
     if platform.machine() not in _SYSCALLS:
         return
-    arch, clones, refused, clone3 = _SYSCALLS[platform.machine()]
+    arch, clone, refused = _SYSCALLS[platform.machine()]
     refuse, allow = 0x00050000 | _EPERM, 0x7FFF0000
     program = [(0x20, 0, 0, 4), (0x15, 1, 0, arch), (0x06, 0, 0, 0x80000000), (0x20, 0, 0, 0)]  # arch, then number
     program += [(0x35, 0, 1, 0x40000000), (0x06, 0, 0, refuse)]  # the x32 numbers
-    for number in refused:
+    for number in map(int, refused.split()):
         program += [(0x15, 0, 1, number), (0x06, 0, 0, refuse)]
-    program += [(0x15, 0, 1, clone3), (0x06, 0, 0, 0x00050000 | _ENOSYS)]  # libc then calls clone
-    for number in clones:
-        program += [(0x15, 0, 3, number), (0x20, 0, 0, 16), (0x45, 1, 0, _CLONE_THREAD), (0x06, 0, 0, refuse)]
+    program += [(0x15, 0, 1, _CLONE3), (0x06, 0, 0, 0x00050000 | _ENOSYS)]  # libc then calls clone
+    program += [(0x15, 0, 3, clone), (0x20, 0, 0, 16), (0x45, 1, 0, _CLONE_THREAD), (0x06, 0, 0, refuse)]
     program += [(0x06, 0, 0, allow)]
     code = b"".join(struct.pack("HBBI", *instruction) for instruction in program)
     buffer = ctypes.create_string_buffer(code)
@@ -376,7 +378,7 @@ def main() -> None:
         with contextlib.suppress(ImportError):
             __import__(name)
     lock_in(request["seconds"], [Path(path) for path in request["forbidden"]])
-    builtins.input = _no_input  # type: ignore[assignment]
+    builtins.input = _no_input
     send({"ready": True})
     run(request, send)
     sys.stdout.flush()

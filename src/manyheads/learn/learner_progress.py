@@ -41,7 +41,9 @@ def read_progress() -> dict[str, Attempts]:
 
 def _attempts(row: dict[str, object]) -> Attempts:
     n_checks = row.get("n_checks")
-    return Attempts(n_checks if isinstance(n_checks, int) else 0, str(row.get("started", "")), str(row.get("solved", "")))
+    return Attempts(
+        n_checks if isinstance(n_checks, int) else 0, str(row.get("started", "")), str(row.get("solved", ""))
+    )
 
 
 def record(name: str, *, is_check: bool, is_solved: bool = False) -> None:

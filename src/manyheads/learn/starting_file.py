@@ -1,9 +1,14 @@
 """The file or notebook that a learner starts from: the statement, the signature and no solution."""
 
 import json
+import re
+
+from rich.cells import cell_len
 
 from manyheads.learn.exercise import Exercise
 from manyheads.messages import _
+
+_WIDTH = 100  # columns of the statement
 
 
 def make_file(exercise: Exercise) -> str:
@@ -16,9 +21,10 @@ def make_notebook(exercise: Exercise) -> str:
     statement = f"# {exercise.title}\n\n{exercise.statement}\n"
     code = f"{_mark(exercise)}\n{_header(exercise)}\n\n\n{_function(exercise)}"
     cells = [
-        {"cell_type": "markdown", "metadata": {}, "source": statement.splitlines(keepends=True)},
+        {"cell_type": "markdown", "id": "statement", "metadata": {}, "source": statement.splitlines(keepends=True)},
         {
             "cell_type": "code",
+            "id": "solution",
             "metadata": {},
             "execution_count": None,
             "outputs": [],
@@ -26,10 +32,21 @@ def make_notebook(exercise: Exercise) -> str:
         },
     ]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    for number, cell in enumerate(cells):
-        cell["id"] = f"{exercise.name}-{number}"
     notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def _wrap(text: str) -> list[str]:
+    """The text in lines of at most `_WIDTH` columns; a line may end after any Chinese character."""
+    joined = re.sub(r"(?<=[\u3000-\uffef])\n|\n(?=[\u3000-\uffef])", "", text).replace("\n", " ")
+    lines = [""]
+    for part in re.findall(
+        r"[\u3000-\uffef][，。、；：！？）”]*|[^\s\u3000-\uffef]+[，。、；：！？）”]*\s?|\s", joined
+    ):
+        if cell_len(lines[-1] + part.rstrip()) > _WIDTH:
+            lines.append("")
+        lines[-1] += part
+    return [line.rstrip() for line in lines]
 
 
 def _mark(exercise: Exercise) -> str:
@@ -37,16 +54,18 @@ def _mark(exercise: Exercise) -> str:
 
 
 def _header(exercise: Exercise) -> str:
-    lines = [f"# {_('Check it with: manyheads learn check FILE')}", "import numpy as np"]
-    lines[0] += f"   {_('(numpy or torch: import what you use)')}"
+    how = _("Check it with: manyheads learn check FILE")
+    arrays = _("(numpy or torch: import what you use)")
+    lines = [f"# {how}   {arrays}", "import numpy as np"]
     if exercise.masks or exercise.returns_mask:
-        lines += ["", f'MASK = "visible"  # {_("what True means; also: hidden, or additive for 0 and -inf")}']
+        meaning = _("what True means; also: hidden, or additive for 0 and -inf")
+        lines += ["", f'MASK = "visible"  # {meaning}']
     return "\n".join(lines)
 
 
 def _function(exercise: Exercise) -> str:
     shapes = "\n".join(f"    {name}: {shape}" for name, shape in exercise.shapes.items())
-    statement = "\n".join(f"    {line}".rstrip() for line in str(exercise.statement).splitlines())
+    statement = "\n".join(f"    {line}" for line in _wrap(str(exercise.statement)))
     return (
         f"def {exercise.function}({', '.join(exercise.parameters)}):\n"
         f'    """{exercise.title}\n\n{statement}\n\n{shapes}\n    """\n'

@@ -1,4 +1,4 @@
-"""A learner's file: Python or a notebook, which exercise it is for, what it imports and which conventions it declares."""
+"""A learner's file: Python or a notebook, its exercise, what it imports and which conventions it declares."""
 
 import ast
 import json
@@ -128,9 +128,7 @@ def _find_exercise(
     name = name or (mark[1] if mark else None)
     if name is not None:
         if name not in exercises:
-            raise LearnError(
-                _("There is no exercise {name!r}. {hint}", name=name, hint=did_you_mean(name, exercises))
-            )
+            raise LearnError(_("There is no exercise {name!r}. {hint}", name=name, hint=did_you_mean(name, exercises)))
         return exercises[name]
     defined = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     found = [one for one in exercises.values() if one.function in defined]
@@ -154,6 +152,9 @@ def _find_definition(path: Path, tree: ast.Module, exercise: Exercise) -> ast.Fu
             )
         if isinstance(node, ast.FunctionDef) and node.name == exercise.function:
             return node
+    for inner in ast.walk(tree):  # inside of `if` or `try`
+        if isinstance(inner, ast.FunctionDef) and inner.name == exercise.function:
+            return inner
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     assigned = [
         target.id
@@ -163,7 +164,9 @@ def _find_definition(path: Path, tree: ast.Module, exercise: Exercise) -> ast.Fu
         if isinstance(target, ast.Name)
     ]
     if exercise.function in assigned:  # such as `f = lambda …` or a partial: its signature is seen when it is called
-        node = next(n for n in tree.body if isinstance(n, ast.Assign) and exercise.function in ast.unparse(n.targets[0]))
+        node = next(
+            n for n in tree.body if isinstance(n, ast.Assign) and exercise.function in ast.unparse(n.targets[0])
+        )
         made = ast.parse(f"def {exercise.function}(*arguments): pass").body[0]
         assert isinstance(made, ast.FunctionDef)
         made.lineno = node.lineno
@@ -208,27 +211,28 @@ def _imports(tree: ast.Module) -> list[str]:
     return sorted(found & set(_ARRAYS))
 
 
-def _constants(tree: ast.Module) -> dict[str, object]:
+def _constants(tree: ast.Module) -> dict[str, str]:
+    """Texts that the file assigns; MASK may also be a number of the learner's own."""
     return {
         target.id: node.value.value
         for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
 
 
-def _arrays(path: Path, imports: list[str], declared: object) -> list[str]:
+def _arrays(path: Path, imports: list[str], declared: str | None) -> list[str]:
     if declared is not None:
         return [_choice(path, "ARRAYS", declared, _ARRAYS)]
     return [kind for kind in _ARRAYS if kind in imports] or ["numpy"]
 
 
-def _mask(path: Path, declared: object) -> str:
+def _mask(path: Path, declared: str | None) -> str:
     return "visible" if declared is None else _choice(path, "MASK", declared, MASK_CONVENTIONS)
 
 
-def _choice(path: Path, name: str, value: object, known: tuple[str, ...]) -> str:
+def _choice(path: Path, name: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
         raise LearnError(
             _(
@@ -239,4 +243,4 @@ def _choice(path: Path, name: str, value: object, known: tuple[str, ...]) -> str
                 known=", ".join(map(json.dumps, known)),
             )
         )
-    return str(value)
+    return value

@@ -1,12 +1,12 @@
 """A verdict as lines of text: the sentence, the smallest input with both results as small tables, the hints."""
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from rich.cells import cell_len
 
 from manyheads.learn.examiner import Evidence, Verdict
 from manyheads.learn.exercise import Place
@@ -154,7 +154,7 @@ def side_by_side(tables: Iterable[list[str]], width: int) -> list[str]:
     row: list[list[str]] = []
     used = 0
     for one in tables:
-        needed = max(map(cell_width, one)) + len(_GAP)
+        needed = max(map(cell_len, one)) + len(_GAP)
         if row and used + needed > width - 2:
             lines += [*_join(row), ""]
             row, used = [], 0
@@ -164,13 +164,8 @@ def side_by_side(tables: Iterable[list[str]], width: int) -> list[str]:
 
 
 def _join(row: list[list[str]]) -> list[str]:
-    widths = [max(map(cell_width, one)) for one in row]
+    widths = [max(map(cell_len, one)) for one in row]
     return [
-        "  " + _GAP.join(text + " " * (n - cell_width(text)) for text, n in zip(texts, widths, strict=True)).rstrip()
+        "  " + _GAP.join(text + " " * (n - cell_len(text)) for text, n in zip(texts, widths, strict=True)).rstrip()
         for texts in zip_longest(*row, fillvalue="")
     ]
-
-
-def cell_width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

@@ -75,7 +75,9 @@ def attention_weights(q: Array, k: Array, visible: Array, *, faults: Faults = NO
     root = math.sqrt(width)
     products = q @ np.swapaxes(k, -1, -2)
     if "cosine" in faults:
-        norms = np.linalg.norm(q, axis=-1, keepdims=True) * np.swapaxes(np.linalg.norm(k, axis=-1, keepdims=True), -1, -2)
+        norms = np.linalg.norm(q, axis=-1, keepdims=True) * np.swapaxes(
+            np.linalg.norm(k, axis=-1, keepdims=True), -1, -2
+        )
         products = products / norms
     divisor = faults.pick(
         root,
@@ -240,7 +242,9 @@ def causal_mask_cases(draw: Draw) -> Iterator[Inputs]:
     yield {"is_real": draw.mask(3, 5), "n_queries": 3}
 
 
-def attention_backward(q: Array, k: Array, v: Array, gradient: Array, *, faults: Faults = NO_FAULTS) -> tuple[Array, ...]:
+def attention_backward(
+    q: Array, k: Array, v: Array, gradient: Array, *, faults: Faults = NO_FAULTS
+) -> tuple[Array, ...]:
     """Gradients of q, k and v for the gradient of the output."""
     root = math.sqrt(q.shape[-1])
     scale = 1.0 if "forward-no-scale" in faults else root

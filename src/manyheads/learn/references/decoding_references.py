@@ -92,7 +92,12 @@ def greedy(logits: Array, bos: int, eos: int, max_new_tokens: int, *, faults: Fa
 def greedy_cases(draw: Draw) -> Iterator[Inputs]:
     """Tables of next-token logits; some end, some do not, one has a tie."""
     yield {"logits": np.array([[0.1, 0.9], [0.8, 0.2]]), "bos": 0, "eos": 1, "max_new_tokens": 2}
-    yield {"logits": np.array([[-0.9, 0.1, 0.2], [0.3, 0.1, 0.2], [0.1, 0.5, -0.8]]), "bos": 0, "eos": 1, "max_new_tokens": 2}
+    yield {
+        "logits": np.array([[-0.9, 0.1, 0.2], [0.3, 0.1, 0.2], [0.1, 0.5, -0.8]]),
+        "bos": 0,
+        "eos": 1,
+        "max_new_tokens": 2,
+    }
     for number in range(7):
         size = 3 if number < 4 else 5
         logits = draw.random.permutation(size * size).reshape(size, size) / 10 - (0.4 if number % 2 else 0.0)
@@ -154,10 +159,7 @@ def sampling_probabilities(
     if "no-top-p" in faults:
         nucleus = np.ones_like(nucleus)
     kept_p = nucleus[rank]
-    if "k-and-p-either" in faults:
-        kept = (rank < top_k) | kept_p
-    else:
-        kept = kept & kept_p
+    kept = (rank < top_k) | kept_p if "k-and-p-either" in faults else kept & kept_p
     if "temperature-last" in faults:
         return softmax(np.where(kept, logits / temperature, -np.inf))
     if "zero-logits" in faults:

@@ -80,7 +80,14 @@ def _fail() -> Array:
 
 def split_cases(draw: Draw) -> Iterator[Inputs]:
     """One row first, then sizes that all differ."""
-    for n_rows, n_positions, size, n_heads in ((1, 2, 1, 2), (1, 3, 1, 2), (1, 2, 2, 2), (2, 2, 2, 2), (2, 2, 1, 3), (2, 3, 2, 2)):
+    for n_rows, n_positions, size, n_heads in (
+        (1, 2, 1, 2),
+        (1, 3, 1, 2),
+        (1, 2, 2, 2),
+        (2, 2, 2, 2),
+        (2, 2, 1, 3),
+        (2, 3, 2, 2),
+    ):
         yield {"x": draw.numbers(n_rows, n_positions, n_heads * size, most=9), "n_heads": n_heads}
     yield {"x": draw.numbers(2, 4, 6, most=9), "n_heads": 2}
     yield {"x": draw.numbers(3, 5, 8, most=9), "n_heads": 4}
@@ -171,7 +178,9 @@ def multi_head(
 def multi_head_cases(draw: Draw) -> Iterator[Inputs]:
     """Two heads of width 1 first; then widths, lengths and values that all differ."""
 
-    def case(rows: int, queries: int, keys: int, width: int, size: int, value: int, heads: int, visible: Array) -> Inputs:
+    def case(
+        rows: int, queries: int, keys: int, width: int, size: int, value: int, heads: int, visible: Array
+    ) -> Inputs:
         return {
             "x": draw.numbers(rows, queries, width),
             "y": draw.numbers(rows, keys, width),
@@ -238,7 +247,9 @@ def grouped(q: Array, k: Array, v: Array, *, faults: Faults = NO_FAULTS) -> Arra
     else:
         k, v = np.repeat(k, times, axis=1), np.repeat(v, times, axis=1)
     size = q.shape[-1]
-    whole = faults.pick(size, scale_by_all_heads=size * n_heads, scale_by_groups=n_groups, scale_by_value_width=v.shape[-1])
+    whole = faults.pick(
+        size, scale_by_all_heads=size * n_heads, scale_by_groups=n_groups, scale_by_value_width=v.shape[-1]
+    )
     visible = np.ones((1, 1, q.shape[2], k.shape[2]), bool)
     if "causal" in faults:
         visible = np.tril(visible)
@@ -330,7 +341,9 @@ def three_uses_cases(draw: Draw) -> Iterator[Inputs]:
         yield case(kind, np.array([[True, True, True]]), two, 2)
         yield case(kind, two, np.array([[True, False, True]]), 2)
     for kind in ("self", "causal", "cross"):
-        yield case(kind, np.array([[True, True, True], [True, True, False]]), np.array([[True, False], [True, True]]), 3)
+        yield case(
+            kind, np.array([[True, True, True], [True, True, False]]), np.array([[True, False], [True, True]]), 3
+        )
 
 
 def head_importance(heads: Array, gradients: Array, is_real: Array, *, faults: Faults = NO_FAULTS) -> Array:
@@ -370,7 +383,14 @@ def head_importance(heads: Array, gradients: Array, is_real: Array, *, faults: F
 
 def head_importance_cases(draw: Draw) -> Iterator[Inputs]:
     """One row first; then rows of both signs, and padding."""
-    for n_rows, n_heads, n_positions, size in ((1, 2, 1, 1), (1, 2, 2, 1), (2, 2, 1, 1), (2, 2, 2, 2), (3, 2, 2, 1), (3, 4, 3, 2)):
+    for n_rows, n_heads, n_positions, size in (
+        (1, 2, 1, 1),
+        (1, 2, 2, 1),
+        (2, 2, 1, 1),
+        (2, 2, 2, 2),
+        (3, 2, 2, 1),
+        (3, 4, 3, 2),
+    ):
         is_real = np.ones((n_rows, n_positions), bool)
         for padded in (False, True):
             if padded and n_positions > 1:

@@ -8,7 +8,17 @@ import numpy as np
 from manyheads.learn.references.attention_references import attention_weights, softmax
 from manyheads.learn.references.head_references import merge_heads, split_heads
 from manyheads.learn.references.norm_references import layer_norm
-from manyheads.learn.references.reference import FINITE, NO_FAULTS, Array, Draw, Faults, Inputs, Property, Reference, close
+from manyheads.learn.references.reference import (
+    FINITE,
+    NO_FAULTS,
+    Array,
+    Draw,
+    Faults,
+    Inputs,
+    Property,
+    Reference,
+    close,
+)
 
 EPSILON = 1e-5
 
@@ -288,7 +298,7 @@ def transformer(
     *,
     faults: Faults = NO_FAULTS,
 ) -> Array:
-    """Logits of an encoder–decoder with one layer each and one head; w_1[0], w_2[0] are the encoder's, [1] the decoder's."""
+    """Logits of an encoder–decoder with one layer each and one head; w_1[0] is the encoder's, w_1[1] the decoder's."""
     root = math.sqrt(table.shape[1])
     places = np.zeros_like(positions) if "no-positions" in faults else positions
 

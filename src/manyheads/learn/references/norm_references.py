@@ -5,7 +5,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from manyheads.learn.references.reference import FINITE, NO_FAULTS, Array, Draw, Faults, Inputs, Property, Reference, close
+from manyheads.learn.references.reference import (
+    FINITE,
+    NO_FAULTS,
+    Array,
+    Draw,
+    Faults,
+    Inputs,
+    Property,
+    Reference,
+    close,
+)
 
 
 def _rooted(spread: Array, epsilon: float, faults: Faults) -> Array:
@@ -123,7 +133,7 @@ def batch_norm(
     spread = mean_of((x - mean) ** 2, of_spread)
     if "sample-variance" in faults:
         spread = spread * real.sum() / (real.sum() - 1)
-    normalized = ((x if "not-centered" in faults else x - mean)) / _rooted(spread, epsilon, faults)
+    normalized = (x if "not-centered" in faults else x - mean) / _rooted(spread, epsilon, faults)
     scaled = normalized if "no-weight" in faults else normalized * weight
     scaled = scaled if "no-bias" in faults else scaled + bias
     return scaled if "padding-kept" in faults else np.where(is_real[:, :, None], scaled, 0)

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from manyheads.learn.references.attention_references import softmax
-from manyheads.learn.references.reference import FINITE, NO_FAULTS, Array, Draw, Faults, Inputs, Property, Reference, close
+from manyheads.learn.references.reference import (
+    FINITE,
+    NO_FAULTS,
+    Array,
+    Draw,
+    Faults,
+    Inputs,
+    Property,
+    Reference,
+    close,
+)
 
 
 def _angles(positions: Array, width: int, faults: Faults) -> Array:
@@ -99,7 +109,7 @@ def _keeps_length(inputs: Inputs, result: Array, _other: Array) -> bool:
 def alibi(n_heads: int, n_positions: int, *, faults: Faults = NO_FAULTS) -> Array:
     """(H, N, N): −slope · distance, with slopes 2^(−8/H), 2^(−16/H), …"""
     number = np.arange(1, n_heads + 1)
-    slopes = 2.0 ** (-8.0 * number / n_heads)
+    slopes: Array = 2.0 ** (-8.0 * number / n_heads)
     slopes = faults.pick(
         slopes,
         slopes_from_zero=2.0 ** (-8.0 * (number - 1) / n_heads),
@@ -175,7 +185,7 @@ def embed_cases(draw: Draw) -> Iterator[Inputs]:
     """Vocabulary, width and length differ."""
     for ids, n_words, width in (([[1]], 2, 2), ([[1, 0]], 3, 2), ([[0, 2], [1, 1]], 3, 2), ([[2, 0, 4]], 5, 4)):
         n = len(ids[0])
-        yield {"ids": np.array(ids), "table": draw.numbers(n_words, width), "positions": draw.numbers(n + 3, width)}
+        yield {"ids": np.array(ids), "table": draw.numbers(n_words, width), "positions": draw.numbers(n + 1, width)}
 
 
 def tied_logits(hidden: Array, table: Array, *, faults: Faults = NO_FAULTS) -> Array:

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from manyheads.learn.references.reference import NO_FAULTS, Draw, Faults, Inputs, Reference
 
@@ -81,7 +82,7 @@ def bleu_cases(_draw: Draw) -> Iterator[Inputs]:
 
 
 def merges(counts: dict[str, int], n_merges: int, *, faults: Faults = NO_FAULTS) -> list[tuple[str, str]]:
-    """Learn byte-pair merges: the most frequent pair each time, the alphabetically first of equal ones; "_" ends a word."""
+    """Learn byte-pair merges: the most frequent pair each time, of equal ones the alphabetically first."""
     end = [] if "no-end-mark" in faults else ["_"]
     words = {word: ([*end, *word] if "mark-first" in faults else [*word, *end]) for word in counts}
     if "mark-joined" in faults:
@@ -91,12 +92,12 @@ def merges(counts: dict[str, int], n_merges: int, *, faults: Faults = NO_FAULTS)
         pairs: Counter[tuple[str, str]] = Counter()
         for word, parts in words.items():
             times = 1 if "counts-ignored" in faults else counts[word]
-            inside = list(zip(parts, parts[1:], strict=False))
+            inside = list(pairwise(parts))
             for pair in set(inside) if "once-per-word" in faults else inside:
                 pairs[pair] += times
         if "across-words" in faults:
             row = [part for parts in words.values() for part in parts]
-            pairs = Counter(zip(row, row[1:], strict=False))
+            pairs = Counter(pairwise(row))
         if not pairs:
             break
         if "rarest" in faults:

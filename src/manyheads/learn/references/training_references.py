@@ -6,7 +6,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from manyheads.learn.references.attention_references import softmax
-from manyheads.learn.references.reference import FINITE, NO_FAULTS, Array, Draw, Faults, Inputs, Property, Reference, close
+from manyheads.learn.references.reference import (
+    FINITE,
+    NO_FAULTS,
+    Array,
+    Draw,
+    Faults,
+    Inputs,
+    Property,
+    Reference,
+    close,
+)
 
 
 def _log_probabilities(logits: Array, faults: Faults) -> Array:
@@ -49,11 +59,8 @@ def _mean(losses: Array, is_real: Array, faults: Faults) -> Array:
 def cross_entropy(logits: Array, targets: Array, pad: int, *, faults: Faults = NO_FAULTS) -> Array:
     """The mean of −log p(target) over tokens that are not padding."""
     found = _log_probabilities(logits, faults)
-    if "shifted" in faults:
-        targets_read = np.roll(targets, -1, axis=1)
-    else:
-        targets_read = targets
-    chosen = np.take_along_axis(found, targets_read[:, :, None], axis=-1)[:, :, 0]
+    read = np.roll(targets, -1, axis=1) if "shifted" in faults else targets
+    chosen = np.take_along_axis(found, read[:, :, None], axis=-1)[:, :, 0]
     if "maximum" in faults:
         chosen = found.max(-1)
     if "one-minus" in faults:
@@ -132,7 +139,13 @@ def schedule(step: int, width: int, warmup: int, *, faults: Faults = NO_FAULTS) 
     """width^-½ · min(step^-½, step · warmup^-1.5)."""
     if "step-from-zero" in faults:
         step = step + 1
-    falling = faults.pick(step**-0.5, falling_linearly=step**-1.0, falling_by_step=warmup**0.5 / step, constant=warmup**-0.5, falling_rooted=step**0.5)
+    falling = faults.pick(
+        step**-0.5,
+        falling_linearly=step**-1.0,
+        falling_by_step=warmup**0.5 / step,
+        constant=warmup**-0.5,
+        falling_rooted=step**0.5,
+    )
     rising = step * warmup ** faults.pick(-1.5, warmup_power_one=-1.0, warmup_power_half=-0.5, warmup_power_two=-2.0)
     if "warm-up-quadratic" in faults:
         rising = step**2 * warmup**-2.5
@@ -153,7 +166,16 @@ def schedule(step: int, width: int, warmup: int, *, faults: Faults = NO_FAULTS) 
 
 def schedule_cases(_draw: Draw) -> Iterator[Inputs]:
     """Before, at and after the warm-up."""
-    for step, width, warmup in ((1, 2, 4), (2, 4, 4), (4, 4, 4), (9, 4, 4), (5, 4, 4), (16, 16, 4), (3, 2, 9), (100, 4, 4)):
+    for step, width, warmup in (
+        (1, 2, 4),
+        (2, 4, 4),
+        (4, 4, 4),
+        (9, 4, 4),
+        (5, 4, 4),
+        (16, 16, 4),
+        (3, 2, 9),
+        (100, 4, 4),
+    ):
         yield {"step": step, "width": width, "warmup": warmup}
 
 
