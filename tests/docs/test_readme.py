@@ -78,7 +78,7 @@ def test_python_blocks_run(pages: tuple[str, str], number: int, capsys: pytest.C
 
 
 def test_all_python_blocks_are_run() -> None:
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 6
     for english, chinese in PAGES:
         assert len(blocks(english, "python")) == len(blocks(chinese, "python"))
 
