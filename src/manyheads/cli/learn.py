@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.output import cell_width, open_output, padded, program_name, quoted
+from manyheads.cli.output import cell_width, open_output, padded, program_name, quoted, wrap_cells
 from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
@@ -196,7 +196,6 @@ def _examine(file: Path, exercise: str | None) -> tuple["Verdict", "Submission"]
 def _show(verdict: "Verdict", submission: "Submission", hint: int) -> None:
     import shutil
 
-    from manyheads.cli.output import wrap_cells
     from manyheads.learn.verdict_text import show_verdict
 
     width = min(shutil.get_terminal_size().columns, 100)
@@ -227,6 +226,71 @@ def _watch(file: Path, exercise: str | None, hint: int) -> None:
             time.sleep(0.3)
     except KeyboardInterrupt:
         click.echo()
+
+
+@learn.command(
+    short_help=_("Find the fault in a file."),
+    help=_("""Write a file with one planted fault, to be found: fix it and check it, or name it with --answer.
+
+        Without NUMBER: list the cases. `check` says whether the fault is still there and shows the smallest input, but
+        does not name it. --hint helps.
+
+        \b
+        Example:
+          manyheads learn debug
+          manyheads learn debug 2
+          manyheads learn check debug_2.py
+          manyheads learn debug 2 --answer no-scale
+        """),
+)
+@click.argument("number", type=int, required=False)
+@click.option("--seed", type=click.IntRange(0, 1_000_000), help=_("Which of the faults. [default: random]"))
+@click.option("--answer", metavar="NAME", help=_("Name the fault of debug_NUMBER.py."))
+@click.option("-o", "--output", type=_PATH, help=_("The file. [default: debug_NUMBER.py]"))
+@click.option("--overwrite", is_flag=True, help=_("Replace an existing file."))
+def debug(number: int | None, seed: int | None, answer: str | None, output: Path | None, overwrite: bool) -> None:
+    """Write a file with a planted fault, or grade the name of it."""
+    from manyheads.learn.debugging import debug_cases
+
+    if number is None:
+        for position, case in enumerate(debug_cases(), 1):
+            click.echo(f"  {position:2d}  {case.exercise}")
+        click.echo(_("Write one: {program_name} learn debug 1", program_name=program_name()))
+        return
+    path = output or Path(f"debug_{number}.py")
+    if answer is None:
+        _write_debug_file(path, number, seed, overwrite=overwrite)
+    else:
+        _grade_name(path, answer)
+
+
+def _write_debug_file(path: Path, number: int, seed: int | None, *, overwrite: bool) -> None:
+    import random
+
+    from manyheads.errors import LearnError
+    from manyheads.learn.debugging import MAX_SEED, find_case, make_debug_file
+
+    _case, exercise = find_case(number)
+    if path.exists() and not overwrite:
+        raise LearnError(_("{path} exists already. Choose another file with -o, or add --overwrite.", path=path))
+    with open_output(path) as stream:
+        stream.write(make_debug_file(number, random.randrange(MAX_SEED) if seed is None else seed))
+    command = program_name()
+    click.echo(_("Wrote {path}", path=path))
+    click.echo(_("Fix it: {command} learn check {path}", command=command, path=quoted(path)))
+    names = ", ".join(exercise.variants)
+    click.echo(_("Or name it: {command} learn debug {number} --answer NAME", command=command, number=number))
+    click.echo("\n".join(wrap_cells(_("Names: {names}", names=names), 80)))
+
+
+def _grade_name(path: Path, name: str) -> None:
+    from manyheads.learn.debugging import grade_name
+
+    is_right, exercise, fault = grade_name(path, name)
+    if not is_right:
+        click.echo(_("No, that is not it. You said: {sentence}", sentence=exercise.variants[name]))
+        raise SystemExit(1)
+    click.echo(_("Right. {sentence}", sentence=exercise.variants[fault.variant]))
 
 
 def _as_table(verdict: "Verdict") -> dict[str, object]:

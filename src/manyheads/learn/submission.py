@@ -8,6 +8,7 @@ from pathlib import Path
 
 from manyheads.bounded_files import BoundsError, parse_json, read_bounded
 from manyheads.errors import LearnError
+from manyheads.learn.debugging import MARK
 from manyheads.learn.exercise import Exercise
 from manyheads.messages import _
 from manyheads.settings import did_you_mean
@@ -32,6 +33,7 @@ class Submission:
     line: int  # of the function
     result_line: int  # of its only `return`, else of the function
     cells: tuple[tuple[int, int], ...] = ()  # of a notebook: the first line of each cell, and its number
+    is_debugged: bool = False  # a file with a planted fault, which is not to be given away
 
     def place(self, line: int | None) -> str:
         """A line of the source as a learner finds it: "file.py:7", or the cell of a notebook."""
@@ -86,6 +88,7 @@ def make_submission(
         line=found.lineno,
         result_line=returns[0] if len(returns) == 1 else found.lineno,
         cells=cells,
+        is_debugged=MARK.search(source) is not None,
     )
 
 

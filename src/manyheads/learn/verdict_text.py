@@ -30,7 +30,8 @@ def show_verdict(verdict: Verdict, submission: Submission, *, hints: int = 0, wi
     elif verdict.outcome == "refused":
         lines += [verdict.reason]
     else:
-        lines += verdict.sentences()
+        is_hidden = submission.is_debugged and bool(verdict.variants)
+        lines += [_("The fault is still there.")] if is_hidden else verdict.sentences()
         if not verdict.is_certain:
             lines.append(_("There is another mistake beside it, whose cause is unknown."))
         if verdict.evidence is not None:
