@@ -247,7 +247,7 @@ def attention_backward(
 ) -> tuple[Array, ...]:
     """Gradients of q, k and v for the gradient of the output."""
     root = math.sqrt(q.shape[-1])
-    scale = 1.0 if "forward-no-scale" in faults else root
+    scale = 1.0 if faults & {"forward-no-scale", "no-scale-at-all"} else root
     weights = softmax(q @ k.T / scale)
     of_values = weights.T @ gradient
     if "value-weights-not-transposed" in faults:
@@ -270,7 +270,7 @@ def attention_backward(
         of_scores = product - weights * product.mean(-1, keepdims=True)
     if "sign" in faults:
         of_scores = -of_scores
-    divisor = faults.pick(root, no_scale=1.0, scale_twice=root**2)
+    divisor = faults.pick(root, no_scale=1.0, no_scale_at_all=1.0, scale_twice=root**2)
     of_scores = of_scores / divisor
     of_queries, of_keys = of_scores @ k, of_scores.T @ q
     if "keys-not-transposed" in faults:

@@ -21,6 +21,7 @@ from manyheads.learn.references.reference import (
 )
 
 EPSILON = 1e-5
+_EMPTY_ROWS = {"hidden-row-nan", "mask-finite", "mask-finite-added"}  # what a mask may do to a row that sees nothing
 
 
 def _norm(x: Array, faults: Faults) -> Array:
@@ -220,7 +221,7 @@ def decoder_layer(
         seen = np.ones_like(seen)
     if "cross-causal" in faults:
         seen = np.tril(seen)
-    inner = Faults(faults & {"no-scale", "scale-by-model-width", "over-queries", "no-output-projection"})
+    inner = Faults(faults & {"no-scale", "scale-by-model-width", "over-queries", "no-output-projection", *_EMPTY_ROWS})
     w_cross = w_self if "cross-with-self-weights" in faults else w_cross
 
     def attend_self(x: Array) -> Array:
@@ -325,7 +326,7 @@ def transformer(
         "decoder-cross-first": "cross-first",
         "decoder-no-diagonal": "no-diagonal",
     }
-    switches = Faults(new for old, new in decoder.items() if old in faults)
+    switches = Faults({new for old, new in decoder.items() if old in faults} | (faults & _EMPTY_ROWS))
     n = 0 if "feed-forward-shared" in faults else 1
     hidden = decoder_layer(y, memory, real, w_self, w_cross, 1, w_1[n], w_2[n], faults=switches)
     logits = hidden @ table.T

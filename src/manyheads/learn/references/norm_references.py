@@ -24,6 +24,8 @@ def _rooted(spread: Array, epsilon: float, faults: Faults) -> Array:
         return np.sqrt(spread) + epsilon
     if "no-epsilon" in faults:
         return np.sqrt(spread)
+    if "epsilon-fixed" in faults:
+        return np.sqrt(spread + 1e-6)
     if "epsilon-squared" in faults:
         return np.sqrt(spread + epsilon**2)
     if "not-rooted" in faults:
@@ -157,6 +159,13 @@ def batch_norm_cases(draw: Draw) -> Iterator[Inputs]:
                 "bias": draw.numbers(width),
                 "epsilon": 0.1,
             }
+    yield {
+        "x": np.array([[[0.5], [0.5]]]),
+        "is_real": np.array([[True, True]]),
+        "weight": np.array([1.5]),
+        "bias": np.array([0.2]),
+        "epsilon": 1e-5,
+    }
 
 
 def _change_padding(inputs: Inputs) -> Inputs | None:
