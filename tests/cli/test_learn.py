@@ -116,3 +116,26 @@ def test_a_damaged_progress_file_is_one_line(here: Here, tmp_path: Path) -> None
     code, _out, err = here("learn")
     assert code == 1
     assert "learn.json: not valid JSON" in err
+
+
+def test_a_file_is_checked_again_when_it_is_saved(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], here: Here, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("def softmax(:\n", "utf-8")
+    contents = iter([RIGHT.replace("axis=1", "axis=0"), None, RIGHT])
+
+    def save(_seconds: float) -> None:
+        try:
+            content = next(contents)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+        if content is not None:
+            path.write_text(content, "utf-8")
+
+    monkeypatch.setattr("time.sleep", save)
+    code, out, err = here("learn", "check", "a.py", "--watch")
+    assert code == 0
+    assert err.splitlines() == ["a.py:1: the syntax is wrong: invalid syntax."]
+    assert out.count("waiting for a.py to change") == 3
+    assert out.index("it must run along each row") < out.index("Correct.")

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,23 @@ def test_tables() -> None:
     assert table("m", np.array([True, False])) == ["m 2", "1 0"]
     assert table("n", 3) == ["n", "3"]
     assert table("t", np.arange(4).reshape(2, 1, 2)) == ["t 2×1×2", "[0]", "0 1", "[1]", "2 3"]
+
+
+@pytest.mark.parametrize("code", ["en", "zh"])
+@pytest.mark.filterwarnings("ignore")
+def test_the_tutorial_shows_what_the_examiner_says(code: str) -> None:
+    docs = Path(__file__).parents[2] / "docs" / ("" if code == "en" else code)
+    page = (docs / "tutorials" / "write-attention.md").read_text("utf-8")
+    programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    answers = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    assert (len(programs), len(answers)) == (2, 3)
+    right = programs[1].replace("return weights @ v", "return np.nan_to_num(weights) @ v")
+    for program, answer in zip([*programs, right], answers, strict=True):
+        submission = make_submission(Path("attention.py"), program, all_exercises())
+        with language.using(code):
+            said = show_verdict(examine(submission, run=run_here), submission)
+        shown = "".join(answer.split())
+        if program is right:
+            assert shown.startswith("".join(said[2].split()))
+        else:
+            assert "".join("".join(said[2:-2]).split()) == shown
