@@ -80,7 +80,7 @@ def test_a_notebook_is_written_and_checked(here: Here, tmp_path: Path) -> None:
     assert here("learn", "start", "softmax", "--notebook")[0] == 0
     path = tmp_path / "softmax.ipynb"
     notebook = json.loads(path.read_text("utf-8"))
-    notebook["cells"][1]["source"] = RIGHT.splitlines(keepends=True)
+    notebook["cells"][2]["source"] = ["%%learn softmax\n", *RIGHT.splitlines(keepends=True)]
     path.write_text(json.dumps(notebook), "utf-8")
     assert here("learn", "check", "softmax.ipynb")[0] == 0
 

@@ -85,7 +85,7 @@ def test_the_file_to_start_from_is_python_without_a_solution(name: str, code: st
 def test_the_notebook_has_the_same_code() -> None:
     exercise = all_exercises()["attention"]
     cells = json.loads(make_notebook(exercise))["cells"]
-    assert "".join(cells[1]["source"]) == make_file(exercise)
+    assert "".join(cells[2]["source"]) == "%%learn attention\n" + make_file(exercise)
 
 
 def test_tables() -> None:

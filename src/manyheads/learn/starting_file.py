@@ -19,17 +19,12 @@ def make_file(exercise: Exercise) -> str:
 def make_notebook(exercise: Exercise) -> str:
     """A Jupyter notebook with the same content."""
     statement = f"# {exercise.title}\n\n{exercise.statement}\n"
-    code = f"{_mark(exercise)}\n{_header(exercise)}\n\n\n{_function(exercise)}"
+    code = f"%%learn {exercise.name}\n{make_file(exercise)}"
+    empty: dict[str, object] = {"metadata": {}, "execution_count": None, "outputs": []}
     cells = [
         {"cell_type": "markdown", "id": "statement", "metadata": {}, "source": statement.splitlines(keepends=True)},
-        {
-            "cell_type": "code",
-            "id": "solution",
-            "metadata": {},
-            "execution_count": None,
-            "outputs": [],
-            "source": code.splitlines(keepends=True),
-        },
+        {"cell_type": "code", "id": "magic", **empty, "source": ["%load_ext manyheads.learn"]},
+        {"cell_type": "code", "id": "solution", **empty, "source": code.splitlines(keepends=True)},
     ]
     kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     notebook = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
