@@ -35,6 +35,8 @@ def softmax(x: Array, *, faults: Faults = NO_FAULTS) -> Array:
         shift_by_absolute_maximum=np.abs(x).max(over, keepdims=True),
         shift_added=-shift,
     )
+    if "maximum-loses-axis" in faults:
+        shift = x.max(-1)
     shifted = np.clip(x, -10, 10) if "clipped" in faults else x - shift
     if "negated" in faults:
         shifted = -(x - x.min(over, keepdims=True))
@@ -46,7 +48,9 @@ def softmax(x: Array, *, faults: Faults = NO_FAULTS) -> Array:
         divided_by_norm=np.sqrt((powers**2).sum(over, keepdims=True)),
         divided_by_count=np.full_like(total, x.shape[-1]),
     )
-    weights: Array = powers / total
+    weights: Array = powers / (powers.sum(-1) if "sum-loses-axis" in faults else total)
+    if "softmax-twice" in faults:
+        return softmax(weights)
     return np.log(weights) if "logarithm" in faults else weights
 
 
@@ -73,7 +77,7 @@ def attention_weights(q: Array, k: Array, visible: Array, *, faults: Faults = NO
     """The weights of scaled dot-product attention; the mistakes of scale, mask and softmax."""
     width = q.shape[-1]
     root = math.sqrt(width)
-    products = q @ np.swapaxes(k, -1, -2)
+    products = k @ np.swapaxes(q, -1, -2) if "scores-transposed" in faults else q @ np.swapaxes(k, -1, -2)
     if "cosine" in faults:
         norms = np.linalg.norm(q, axis=-1, keepdims=True) * np.swapaxes(
             np.linalg.norm(k, axis=-1, keepdims=True), -1, -2
@@ -85,6 +89,7 @@ def attention_weights(q: Array, k: Array, visible: Array, *, faults: Faults = NO
         scale_by_width=float(width),
         scale_multiplied=1 / root,
         scale_by_keys=math.sqrt(k.shape[-2]),
+        scale_by_queries=math.sqrt(q.shape[-2]),
         scale_after_softmax=1.0,
         scale_fourth_root=math.sqrt(root),
     )
@@ -102,12 +107,18 @@ def attention_weights(q: Array, k: Array, visible: Array, *, faults: Faults = NO
         scores = scores + np.where(hidden, -1e4, 0).astype(scores.dtype)
     elif is_masked:
         scores = np.where(hidden, fill, scores)
+    if "no-softmax" in faults:
+        return np.where(hidden, 0, products / divisor)
     axis = faults.pick(-1, over_queries=-2, over_heads=-3)
     over: int | tuple[int, int] = (-2, -1) if "over-all" in faults else axis
     shift = scores.max(over, keepdims=True)
     powers = np.exp(scores - np.where(np.isfinite(shift), shift, 0 if "hidden-row-nan" not in faults else shift))
     total = powers.sum(over, keepdims=True)
+    if "sum-loses-axis" in faults:
+        total = powers.sum(-1)
     weights: Array = powers / (total if "hidden-row-nan" in faults else np.where(total == 0, 1, total))
+    if "softmax-twice" in faults:
+        weights = np.exp(weights) / np.exp(weights).sum(-1, keepdims=True)
     if "mask-after-softmax" in faults:
         weights = np.where(hidden, 0, weights)
     return weights / root if "scale-after-softmax" in faults else weights

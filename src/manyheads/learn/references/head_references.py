@@ -149,6 +149,11 @@ def multi_head(
     w_v = w_k if "values-by-w-k" in faults else w_v
     if "one-head" in faults:
         n_heads = 1
+    width = x.shape[-1]
+    if "width-assumed" in faults and (w_q.shape[1] != width or w_v.shape[1] != width):
+        raise ValueError("d_k is not d_model / n_heads")
+    if "value-width-assumed" in faults and w_v.shape[1] != w_q.shape[1]:
+        raise ValueError("d_v is not d_k")
     q, k, v = (
         split_heads(sources[name] @ weight, n_heads, faults=faults)
         for name, weight in (("q", w_q), ("k", w_k), ("v", w_v))
@@ -157,6 +162,7 @@ def multi_head(
     whole = faults.pick(
         size,
         scale_by_model_width=x.shape[-1],
+        scale_by_model_share=max(x.shape[-1] // n_heads, 1),
         scale_by_all_heads=size * n_heads,
         scale_by_heads=n_heads,
         scale_by_value_width=v.shape[-1],

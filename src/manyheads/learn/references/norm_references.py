@@ -25,7 +25,7 @@ def _rooted(spread: Array, epsilon: float, faults: Faults) -> Array:
     if "no-epsilon" in faults:
         return np.sqrt(spread)
     if "epsilon-fixed" in faults:
-        return np.sqrt(spread + 1e-6)
+        return np.sqrt(spread + 1e-5)
     if "epsilon-squared" in faults:
         return np.sqrt(spread + epsilon**2)
     if "not-rooted" in faults:
@@ -47,6 +47,11 @@ def layer_norm(x: Array, weight: Array, bias: Array, epsilon: float, *, faults: 
     if "sum-of-squares" in faults:
         spread = ((x - mean) ** 2).sum(axes, keepdims=True)
     root = _rooted(spread, epsilon, faults)
+    if "axis-lost" in faults:
+        centered, root = x - x.mean(-1), np.sqrt(x.var(-1) + epsilon)
+    if "axis-lost-twice" in faults:
+        centered = x - x.mean(-1)
+        root = np.sqrt((centered**2).mean(-1) + epsilon)
     normalized = centered if "not-divided" in faults else centered / root
     if "bias-first" in faults:
         return (normalized + bias) * weight
