@@ -159,3 +159,17 @@ def test_a_right_file_in_the_child() -> None:
     assert verdict.outcome == "solved"
     assert verdict.printed == "here\n" * len(make_paper("softmax").cases)
     assert verdict.seconds < 3
+
+
+def test_a_file_without_numpy_in_the_child() -> None:
+    body = (
+        "# manyheads learn: softmax\nimport math, uuid\ndef softmax(x):\n    import ctypes, multiprocessing\n"
+        "    rows = [[math.exp(a - max(row)) for a in row] for row in x.tolist()]\n"
+        "    return [[a / sum(row) for a in row] for row in rows]\n"
+    )
+    assert examine(make_submission(Path("softmax.py"), body, all_exercises())).outcome == "solved"
+
+
+def test_an_error_whose_text_fails_is_still_one_line() -> None:
+    verdict = check("class E(Exception):\n    def __str__(self): raise ValueError\ndef softmax(x):\n    raise E\n")
+    assert verdict.reason == "softmax.py:6: E: "

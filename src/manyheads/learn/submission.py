@@ -3,6 +3,7 @@
 import ast
 import json
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ MAX_SOURCE = 1_000_000  # bytes
 MASK_CONVENTIONS = ("visible", "hidden", "additive")
 _MARK = re.compile(r"^#\s*manyheads learn:\s*(\S+)", re.MULTILINE)
 _ARRAYS = ("torch", "numpy")
+_PACKAGES = (*_ARRAYS, "einops", "scipy")
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,14 @@ def make_submission(
     found = _find_definition(path, tree, exercise)
     _check_signature(path, found, exercise, cells, source)
     returns = [node.lineno for node in ast.walk(found) if isinstance(node, ast.Return)]
-    imports = _imports(tree)
     constants = _constants(tree)
     return Submission(
         path=path,
         source=source,
         exercise=exercise.name,
         function=exercise.function,
-        arrays=_arrays(path, imports, constants.get("ARRAYS")),
-        imports=imports,
+        arrays=_arrays(path, tree, constants.get("ARRAYS")),
+        imports=_imports(tree),
         mask=_mask(path, constants.get("MASK")),
         line=found.lineno,
         result_line=returns[0] if len(returns) == 1 else found.lineno,
@@ -204,14 +205,20 @@ def _check_signature(
 
 
 def _imports(tree: ast.Module) -> list[str]:
-    """Which of numpy and torch the file imports."""
+    """What the child imports before it locks itself in: numpy, and known packages of the file; some load libraries."""
+    known = set(_PACKAGES) | (set(sys.stdlib_module_names) - {"antigravity", "this"})
+    return sorted(_imported(tree) & known | {"numpy"})
+
+
+def _imported(tree: ast.Module) -> set[str]:
+    """The names of the packages that a file imports anywhere."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module.partition(".")[0])
-    return sorted(found & set(_ARRAYS))
+    return found
 
 
 def _constants(tree: ast.Module) -> dict[str, str]:
@@ -225,10 +232,11 @@ def _constants(tree: ast.Module) -> dict[str, str]:
     }
 
 
-def _arrays(path: Path, imports: list[str], declared: str | None) -> list[str]:
+def _arrays(path: Path, tree: ast.Module, declared: str | None) -> list[str]:
+    """The kinds of arrays to try: what the file declares, else what it imports, else numpy."""
     if declared is not None:
         return [_choice(path, "ARRAYS", declared, _ARRAYS)]
-    return [kind for kind in _ARRAYS if kind in imports] or ["numpy"]
+    return [kind for kind in _ARRAYS if kind in _imported(tree)] or ["numpy"]
 
 
 def _mask(path: Path, declared: str | None) -> str:
