@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import select
 import selectors
 import signal
 import subprocess
@@ -144,6 +145,8 @@ class _Reader:
                             self.answer.ending = "output"
                     else:
                         self._take(chunk)
+        if self.answer.ending == "done" and select.select([output], [], [], 0)[0]:
+            printed += os.read(output, MAX_OUTPUT)
         self.answer.printed = printed[:MAX_OUTPUT].decode("utf-8", "replace")
         self.answer.seconds = time.monotonic() - (self.started or self.begun)
         return self.answer

@@ -171,6 +171,7 @@ def run(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None
             if message.get("error") != "MemoryError":  # filling the memory again would take its time
                 message = call(function, inputs, arrays, filename)
             send({"arrays": arrays, "call": number, **message})
+    sys.stdout.flush()  # before the parent hears that there is no more
     send({"done": True})
 
 
