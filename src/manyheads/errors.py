@@ -49,6 +49,10 @@ class LabError(ManyheadsError):
     """An experiment that cannot run or cannot be read: an unknown question, a damaged results file."""
 
 
+class LearnError(ManyheadsError):
+    """An exercise that does not exist, or a learner's file that cannot be checked: its syntax, its names."""
+
+
 class ServeError(ManyheadsError):
     """A service that cannot start: a port in use, a file of keys that cannot be read, a missing package."""
 

@@ -20,6 +20,7 @@ COMMANDS = (
     "lens",
     "heads",
     "walk",
+    "learn",
     "bench",
 )
 

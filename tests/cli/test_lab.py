@@ -189,3 +189,26 @@ def test_a_recipe_on_which_nothing_can_run(run_lab: RunLab, monkeypatch: pytest.
     (tmp_path / "recipe.toml").write_text(RECIPE)
     with pytest.raises(LabError, match="fewer than two of its arms can run"):
         run_lab("arithmetic", "--on", "recipe.toml")
+
+
+def test_the_quiz_asks_again_what_was_not_known() -> None:
+    with language.using("en"):
+        done = CliRunner().invoke(lab, ["cards", "--quiz"], input="\nn\n" + "\ny\n" * 4)
+    assert done.exit_code == 0
+    assert done.output.count("Enter shows the answer") == 6  # the input ends at the sixth
+    first, *later = [part.splitlines()[-1] for part in _asked(done.output)]
+    assert later.count(first) == 1
+    assert done.output.endswith("\nYou knew 4 of 33 cards.\n")
+
+
+def _asked(output: str) -> list[str]:
+    """What was printed before each prompt."""
+    return output.split("Enter shows the answer")[:-1]
+
+
+@pytest.mark.parametrize("words", [["scale", "--quiz"], ["--quiz"], ["cards", "--quiz", "-o", "a.html"]])
+def test_the_quiz_belongs_to_the_cards(words: list[str]) -> None:
+    with language.using("en"):
+        done = CliRunner().invoke(lab, words)
+    assert done.exit_code == 2
+    assert "--quiz belongs to manyheads lab cards, without -o." in done.output

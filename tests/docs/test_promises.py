@@ -41,6 +41,8 @@ NOT_PROMISES = (
     "The first one trains the model",
     "`make quickstart` trains the model of this page",
     "Next:",
+    "Divide by the width of a query, and hide scores",
+    "Return `np.nan_to_num(weights) @ v`",
     "Results.",
     "Reasons:",
     "For millions of lines",

@@ -78,7 +78,7 @@ def test_python_blocks_run(pages: tuple[str, str], number: int, capsys: pytest.C
 
 
 def test_all_python_blocks_are_run() -> None:
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 6
     for english, chinese in PAGES:
         assert len(blocks(english, "python")) == len(blocks(chinese, "python"))
 
@@ -101,7 +101,7 @@ def test_pages_in_both_languages_have_the_same_commands() -> None:
     for pages in PAGES:
         english, chinese = ([shlex.split(line)[0] for line in console_commands(name)] for name in pages)
         assert english == chinese
-    assert sum(len(console_commands(name)) for name in ENGLISH) == 49
+    assert sum(len(console_commands(name)) for name in ENGLISH) == 58
 
 
 @pytest.fixture(scope="module")

@@ -39,6 +39,7 @@ _FOLDER = Path("runs/lab")
           manyheads lab scale --show
           manyheads lab heads --on recipe.toml
           manyheads lab cards -o cards.html
+          manyheads lab cards --quiz
         """),
 )
 @click.argument("question", required=False, metavar="[QUESTION]")
@@ -74,6 +75,7 @@ _FOLDER = Path("runs/lab")
         "Folder of the experiment. [default: runs/lab/QUESTION] With cards: the page to write. [default: cards.html]"
     ),
 )
+@click.option("--quiz", is_flag=True, help=_("With cards: ask the questions here; those you did not know come again."))
 @click.option("--json", "as_json", is_flag=True, help=_("Print effects and answer as JSON."))
 @click.option("--plain", is_flag=True, help=_("Print plain lines instead of a progress bar."))
 def lab(
@@ -85,6 +87,7 @@ def lab(
     processes: int | None,
     minutes: float | None,
     output: Path | None,
+    quiz: bool,
     as_json: bool,
     plain: bool,
 ) -> None:
@@ -95,6 +98,10 @@ def lab(
     console = make_console(plain=plain)
     if processes is not None and processes < 1:
         raise click.UsageError(_("--processes must be at least 1."))
+    if quiz and (question != _CARDS or output):
+        raise click.UsageError(
+            _("--quiz belongs to {program_name} lab cards, without -o.", program_name=program_name())
+        )
     if question is None:
         if full or recipe or show or fresh or output:
             raise click.UsageError(_("Name a question: {program_name} lab scale.", program_name=program_name()))
@@ -102,7 +109,10 @@ def lab(
         return
     if question == _CARDS:
         if full or recipe or show or fresh or as_json:
-            raise click.UsageError(_("cards takes no option but -o."))
+            raise click.UsageError(_("cards takes no option but -o and --quiz."))
+        if quiz:
+            _ask_cards()
+            return
         _write_cards(output or Path("cards.html"))
         return
     asked = find_question(question)
@@ -165,6 +175,32 @@ def _write_cards(path: Path) -> None:
     with open_output(path) as stream:
         stream.write(render_cards(current()))
     click.echo(_("Answer cards: {path}", path=path))
+
+
+def _ask_cards() -> None:
+    """Ask every card in random order; what was not known is asked again later."""
+    import random
+
+    from manyheads.lab.card_page import filled_card
+    from manyheads.lab.cards import CARDS
+    from manyheads.lab.lab_answers import shipped_answers
+
+    answers = shipped_answers()
+    waiting = random.sample(CARDS, len(CARDS))
+    n_known = 0
+    try:
+        while waiting:
+            card = filled_card(waiting.pop(0), answers)
+            click.echo(f"\n{card.question}")
+            click.prompt(_("Enter shows the answer"), default="", show_default=False)
+            click.echo(f"{card.answer}" + (f"\n    {card.formula}" if card.formula else ""))
+            if click.confirm(_("Did you know it?"), default=True):
+                n_known += 1
+            else:
+                waiting.insert(min(3, len(waiting)), card)
+    except click.Abort:
+        click.echo()
+    click.echo(_("You knew {n_known} of {n} cards.", n_known=n_known, n=len(CARDS)))
 
 
 def _show_stored(

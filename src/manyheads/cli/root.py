@@ -20,6 +20,7 @@ from manyheads.cli.heads import heads
 from manyheads.cli.import_model import import_
 from manyheads.cli.init import init
 from manyheads.cli.lab import lab
+from manyheads.cli.learn import learn
 from manyheads.cli.lens import lens
 from manyheads.cli.output import cell_width, wrap_cells
 from manyheads.cli.plan import plan
@@ -48,6 +49,7 @@ _COMMANDS = (
     heads,
     walk,
     lab,
+    learn,
     serve,
     import_,
     promote,
