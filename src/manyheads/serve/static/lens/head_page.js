@@ -92,8 +92,18 @@ export function mountHeadPage(root, context) {
       others.length ? el("p", { class: "note-small" }, t("head_also", { roles: others.join(t("list_comma")) })) : null,
       close ? el("p", { class: "note-small" }, t("head_close", { role: context.pick(close.names), count: close.n.toLocaleString("en-US") })) : null,
       el("p", { class: "note-small" }, sentences(t, [t(`reach_${head.reach}`), survey?.n_texts ? t("head_texts", { count: survey.n_texts }) : ""])),
+      head.importance ? el("p", { class: "note-small" }, importanceSentence(head.importance, head.values)) : null,
       ...evidenceTable(head, context),
     ];
+  }
+
+  /** @param {NonNullable<SurveyHead["importance"]>} importance @param {SurveyHead["values"]} values */
+  function importanceSentence({ value, low, high }, values) {
+    const digits = digitsBetween(low, high);
+    return t("head_importance", {
+      value: signed(value, digits), low: signed(low, digits), high: signed(high, digits),
+      mean: signed(values.importance_mean, digits), resample: signed(values.importance_resample, digits),
+    });
   }
 
   /** @param {SurveyHead | undefined} head */
