@@ -55,7 +55,7 @@ def test_faults_are_one_line(manyheads: Run, bundle: Path, tmp_path: Path) -> No
     (tmp_path / "empty.txt").write_text("", "utf-8")
     for arguments, message in (
         (("nowhere.txt",), "nowhere.txt: there is no such file."),
-        (("empty.txt", "-o", "x.npy"), "empty.txt is empty: there is nothing to embed."),
+        (("empty.txt", "-o", "x.npy"), "empty.txt is empty. Give a file with text."),
         (("lines.txt", "-o", "no/x.npy"), "no/x.npy: the folder no does not exist."),
     ):
         done = manyheads("embed", "encoder", *arguments)

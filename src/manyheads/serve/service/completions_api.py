@@ -333,12 +333,12 @@ def _models(service: Service) -> list[BundleDescription]:
     return [bundle for bundle in service.bundles.values() if bundle.answer_form in ("continuation", "vector")]
 
 
-def find_model(bundles: Sequence[BundleDescription], name: str) -> BundleDescription:
+def find_model(bundles: Sequence[BundleDescription], name: str, missing: str = "") -> BundleDescription:
     """Return the bundle with this name; the error lists those that there are."""
     found = {bundle.name: bundle for bundle in bundles}
     if name not in found:
         names = ", ".join(found)
-        served = _("Models: {names}.", names=names) if found else _("This server has no bundle for it.")
+        served = _("Models: {names}.", names=names) if found else missing or _("This server has no language bundle.")
         text = _("The model {name!r} does not exist. {served}", name=name[:80], served=served)
         raise OpenAiProblemError(404, text, "model", "model_not_found")
     return found[name]

@@ -94,7 +94,7 @@ def embeddings_router(service: Service) -> APIRouter:
         """Embed texts."""
         wanted = await read_body(request, EmbeddingRequest, strict=True)
         bundles = [bundle for bundle in service.bundles.values() if bundle.answer_form == "vector"]
-        bundle = find_model(bundles, wanted.model)
+        bundle = find_model(bundles, wanted.model, _("This server has no embed bundle."))
         answers = await service.predict(AnswerRequest(bundle.name, wanted.texts, AnswerOptions({})))
         if error := next((answer["error"] for answer in answers if "error" in answer), None):
             _refuse("input", error)
