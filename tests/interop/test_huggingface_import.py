@@ -351,6 +351,7 @@ def write_seq2seq(folder: Path, name: str, size: dict[str, int], **changes: Any)
     model = foreign.randomize(getattr(transformers, SEQ2SEQ[name])(config), size["seed"])
     if name != "T5":
         model.final_logits_bias = 0.1 * torch.randn(1, N_IDS, generator=torch.Generator().manual_seed(1))
+    model.generation_config.forced_bos_token_id = changes.get("forced_bos_token_id")
     tokens = foreign.metaspace(N_IDS, ("<pad>", "</s>", "<unk>"), closes="</s>")
     foreign.write_folder(folder, model, tokens, {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"})
     return model

@@ -59,8 +59,13 @@ class Config:
 
     @classmethod
     def read(cls, folder: Path) -> "Config":
-        """Read config.json; a model whose code is in its folder is refused."""
-        config = cls(folder / CONFIG, read_json_object(folder / CONFIG, BundleError), ())
+        """Read config.json; a model whose code is in its folder is refused.
+
+        What generation_config.json has besides is taken from there: newer folders tell the first token of outputs so.
+        """
+        table, path = read_json_object(folder / CONFIG, BundleError), folder / "generation_config.json"
+        own = read_json_object(path, BundleError) if path.is_file() else {}
+        config = cls(folder / CONFIG, own | {name: value for name, value in table.items() if value is not None})
         if config.table.get("auto_map"):
             raise BundleError(
                 _(
