@@ -282,7 +282,7 @@ class TestNames:
         table, text = write("a.tsv.gz", gzip.compress(b"x\ty\n")), write("a.en.gz", gzip.compress(b"x\n"))
         with refuses("*/a.tsv.gz is a table. Give it alone, or give one file of plain lines per field."):
             read_pairs([text, table])
-        with pytest.raises(DataError, match=r"a\.en\.gz: a single file must end in \.csv, \.jsonl"):
+        with pytest.raises(DataError, match=r"a\.en\.gz: a single file must end in \.csv, \.json, \.jsonl"):
             read_pairs([text])
 
 

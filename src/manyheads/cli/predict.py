@@ -229,7 +229,8 @@ def predict(
         _stream(replace(options, engine="auto", use_shortlist=True).load(), bundle, prompt)
         return
     files = tuple(map(_local, files)) or ("-",)
-    check_inputs(bundle, [file for file in files if file != "-"])
+    # A job of shards checks its files itself, after its options.
+    check_inputs(bundle, [file for file in files if file != "-" and shards is None])
     if len(files) > 1 and "-" in files:
         raise click.UsageError(_("Standard input (-) cannot be combined with files. Give one or the other."))
     tables = [file for file in files if is_table(Path(file))]
