@@ -352,7 +352,8 @@ class TestColumns:
 
     def test_files_without_columns(self, write: Write, tmp_path: Path) -> None:
         with refuses(
-            "*/a.en: a single file must end in .csv, .jsonl, .parquet, .tmx, .tsv, .xliff, .xlf, .sdlxliff or .mqxliff, optionally followed by .gz or "
+            "*/a.en: a single file must end in .csv, .jsonl, .parquet, .tmx, .tsv, "
+            ".xliff, .xlf, .sdlxliff or .mqxliff, optionally followed by .gz or "
             ".zst. Rename it, or give one file per field (source, target)."
         ):
             columns_of(write("a.en", "a\n"))

@@ -77,7 +77,8 @@ class TestTables:
         with refuses("*/c.txt: a file of plain lines has no columns. Remove text_column."):
             read_rows([write("c.txt", "one\n")], ("text",), ("1",))
         with refuses(
-            "no file given: rows are read from one file (.csv, .jsonl, .parquet, .tmx, .tsv, .xliff, .xlf, .sdlxliff or .mqxliff) or from one "
+            "no file given: rows are read from one file (.csv, .jsonl, .parquet, .tmx, .tsv, "
+            ".xliff, .xlf, .sdlxliff or .mqxliff) or from one "
             "file of plain lines."
         ):
             read_rows([], ("text",))
@@ -113,12 +114,14 @@ class TestParallel:
     def test_invalid_combinations_of_files(self, write: Write) -> None:
         plain, table = write("a", "x\n"), write("a.csv", "text,label\n")
         with refuses(
-            "*/a, */a: rows are read from one file (.csv, .jsonl, .parquet, .tmx, .tsv, .xliff, .xlf, .sdlxliff or .mqxliff) or from one file per field (text, "
+            "*/a, */a: rows are read from one file (.csv, .jsonl, .parquet, .tmx, .tsv, "
+            ".xliff, .xlf, .sdlxliff or .mqxliff) or from one file per field (text, "
             "tags, label)."
         ):
             read_rows([plain, plain], JOINT)
         with refuses(
-            "*/a: a single file must end in .csv, .jsonl, .parquet, .tmx, .tsv, .xliff, .xlf, .sdlxliff or .mqxliff, * per field (text, tags, label)."
+            "*/a: a single file must end in .csv, .jsonl, .parquet, .tmx, .tsv, "
+            ".xliff, .xlf, .sdlxliff or .mqxliff, * per field (text, tags, label)."
         ):
             read_rows([plain], JOINT)
         with refuses("*/a.csv is a table. Give it alone, or give one file of plain lines per field."):
