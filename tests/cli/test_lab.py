@@ -43,7 +43,7 @@ def test_the_list_has_every_question_with_its_answer(run_lab: RunLab) -> None:
     table = json.loads(run_lab("--json").output)
     assert table["arithmetic"]["answer"] is None
     assert "not run yet" in shown
-    assert "softmax" in table["scale"]["answer"]
+    assert "√d_k" in table["scale"]["answer"]
 
 
 def test_a_question_runs_and_is_shown_again(run_lab: RunLab, tmp_path: Path) -> None:
