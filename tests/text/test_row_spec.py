@@ -76,10 +76,7 @@ class TestTables:
             assert list(read_rows([write(name, content)], ("text",))) == [("one",), ("two",)]
         with refuses("*/c.txt: a file of plain lines has no columns. Remove text_column."):
             read_rows([write("c.txt", "one\n")], ("text",), ("1",))
-        with refuses(
-            "no file given: rows are read from one file (.csv, .json, *) or from one "
-            "file of plain lines."
-        ):
+        with refuses("no file given: rows are read from one file (.csv, .json, *) or from one file of plain lines."):
             read_rows([], ("text",))
 
     def test_header_without_rows_raises(self, write: Write) -> None:
@@ -113,13 +110,10 @@ class TestParallel:
     def test_invalid_combinations_of_files(self, write: Write) -> None:
         plain, table = write("a", "x\n"), write("a.csv", "text,label\n")
         with refuses(
-            "*/a, */a: rows are read from one file (.csv, .json, *) or from one file per "
-            "field (text, tags, label)."
+            "*/a, */a: rows are read from one file (.csv, .json, *) or from one file per field (text, tags, label)."
         ):
             read_rows([plain, plain], JOINT)
-        with refuses(
-            "*/a: a single file must end in .csv, .json, *, * (text, tags, label)."
-        ):
+        with refuses("*/a: a single file must end in .csv, .json, *, * (text, tags, label)."):
             read_rows([plain], JOINT)
         with refuses("*/a.csv is a table. Give it alone, or give one file of plain lines per field."):
             read_rows([plain, table], LABELLED)

@@ -254,7 +254,9 @@ class _JoinedWrites:
     def __init__(self, cycle: Any) -> None:
         self._cycle, self._transport, self._head = cycle, cycle.transport, b""
         self._has_begun = False
-        self.is_closing: Callable[[], bool] = self._transport.is_closing
+
+    def __getattr__(self, name: str) -> Any:  # whatever else another version of uvicorn asks of a transport
+        return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
         if self._cycle.response_started and not self._has_begun:  # before, it is "100 Continue"

@@ -67,6 +67,10 @@ class TextEmbedding:
         """The numbers as a JSON list."""
         return json.dumps(self.answer)
 
+    def cells(self) -> dict[str, str | float | None]:
+        """The numbers as a JSON list, in one column."""
+        return {"vector": self.line()}
+
 
 class _NoProbe:
     """The probe of an answer without a probability."""
