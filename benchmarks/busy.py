@@ -23,7 +23,7 @@ from frame import stamp  # noqa: E402
 
 from manyheads.cli import SPIN_COUNT  # noqa: E402
 from manyheads.cores import count_cores  # noqa: E402
-from manyheads.init.cost_estimate import thread_speedup  # noqa: E402
+from manyheads.proposals.cost_estimate import thread_speedup  # noqa: E402
 from manyheads.settings import to_toml  # noqa: E402
 from manyheads.tasks import TASKS  # noqa: E402
 

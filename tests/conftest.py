@@ -68,7 +68,7 @@ def small_table(**changes: object) -> dict[str, object]:
 # What tests fork, beside what they name themselves. The first optimizer of a process imports torch._dynamo, which takes
 # longer than a small training.
 _FORKED = (
-    "manyheads.cli.progress",
+    "manyheads.cli.rendering.progress",
     "manyheads.cli.train",
     "manyheads.run",
     "manyheads.serve.service.worker",

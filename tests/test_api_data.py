@@ -53,7 +53,7 @@ def test_rows_train_a_model(tmp_path: Path) -> None:
 
 
 def test_init_is_the_function_whatever_was_imported() -> None:
-    import manyheads.init.survey  # noqa: F401
+    import manyheads.proposals.survey  # noqa: F401
 
     with pytest.raises(DataError, match="no such file"):
         mh.init("missing.csv")

@@ -32,7 +32,6 @@ from html import escape
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ from numpy.typing import NDArray
 from torch import nn
 
 from manyheads import bundle as bundles
-from manyheads import init as init_package
 from manyheads import lens, walks
 from manyheads.bundle import Bundle
 from manyheads.compress.head_removal import pruned_bundle, remove_heads
@@ -48,11 +46,6 @@ from manyheads.compress.pruning import Method, PruningReport, StageProgress, pru
 from manyheads.compress.trade_off import MAX_COST, Compressed
 from manyheads.decode import DecodeSettings, EngineSelector
 from manyheads.errors import LensError, RecipeError
-from manyheads.init.cost_estimate import measure_cost
-from manyheads.init.fitted_recipe import propose
-from manyheads.init.recipe_text import recipe_text, with_files_from
-from manyheads.init.recognition import recognize
-from manyheads.init.survey import survey
 from manyheads.lens import Head, Trace, ablation_gates, find_heads
 from manyheads.lens.roles.head_cards import HeadCards
 from manyheads.lens.roles.role_assignment import make_report
@@ -61,6 +54,11 @@ from manyheads.lens.traces.encoded_examples import encode_examples
 from manyheads.lens.traces.examples import SAMPLE, sample_examples, with_targets
 from manyheads.lens.visible_ablation import VisibleAblation, find_visible_ablation
 from manyheads.messages import _
+from manyheads.proposals.cost_estimate import measure_cost
+from manyheads.proposals.fitted_recipe import propose
+from manyheads.proposals.recipe_text import recipe_text, with_files_from
+from manyheads.proposals.recognition import recognize
+from manyheads.proposals.survey import survey
 from manyheads.report import follow
 from manyheads.run import (
     Corpus,
@@ -374,15 +372,6 @@ def init(
         proposal = with_files_from(plan.proposal, path.parent)
         atomic_write(path, recipe_text(proposal, ["Proposed by manyheads.init; change what you like."]).encode())
     return plan.recipe
-
-
-class _CallablePackage(ModuleType):
-    """The package `manyheads.init`, which has the name of the function: `mh.init(…)` works once it is imported, too."""
-
-    __call__ = staticmethod(init)
-
-
-init_package.__class__ = _CallablePackage
 
 
 def _data_files(data: Any, task: str) -> list[Path]:

@@ -24,11 +24,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from manyheads.api import load, train
-from manyheads.init.cost_estimate import CostEstimate
-from manyheads.init.fitted_recipe import propose
-from manyheads.init.recognition import recognize
-from manyheads.init.survey import survey
 from manyheads.messages import _
+from manyheads.proposals.cost_estimate import CostEstimate
+from manyheads.proposals.fitted_recipe import propose
+from manyheads.proposals.recognition import recognize
+from manyheads.proposals.survey import survey
 from manyheads.run.recipe import Recipe
 from manyheads.settings import to_table
 from manyheads.tasks.classify import Classification

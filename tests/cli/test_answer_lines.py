@@ -10,7 +10,7 @@ from manyheads.answer.answer import Answer
 from manyheads.answer.markup_translation import translate_markup
 from manyheads.answer.remarks import Remarks
 from manyheads.bundle import Bundle
-from manyheads.cli.answer_lines import show_remarks
+from manyheads.cli.rendering.answer_lines import show_remarks
 from manyheads.language import using
 from manyheads.tasks import Translation, Translations
 

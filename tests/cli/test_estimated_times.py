@@ -9,13 +9,13 @@ from click.testing import CliRunner
 from manyheads.cli.init import _cost, _load_notes
 from manyheads.cli.plan import _show_memory, _show_time
 from manyheads.cli.root import cell_width
-from manyheads.init.cost_estimate import Machine
-from manyheads.init.fitted_recipe import Plan
 from manyheads.language import Language, using
 from manyheads.model.flops import BatchShape
 from manyheads.plan.run_plan import Trial, make_plan
+from manyheads.proposals.cost_estimate import Machine
+from manyheads.proposals.fitted_recipe import Plan
 
-from init.test_fitted_recipe import ESTIMATE, plan_of
+from proposals.test_fitted_recipe import ESTIMATE, plan_of
 
 MACHINE = Machine(device="cpu", n_threads=2, n_cores=2, load=10.0)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from manyheads.cli import requested_language
-from manyheads.cli.output import cell_width, wrap_cells
+from manyheads.cli.rendering.output import cell_width, wrap_cells
 
 from cli.conftest import Run
 

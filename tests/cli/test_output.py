@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.cli.output import open_output
+from manyheads.cli.rendering.output import open_output
 from manyheads.errors import DataError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.cli.output import cell_width
+from manyheads.cli.rendering.output import cell_width
 
 from cli.conftest import Run
 

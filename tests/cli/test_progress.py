@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from manyheads.cli.progress import show_finished, show_run
+from manyheads.cli.rendering.progress import show_finished, show_run
 from manyheads.language import Language, using
 from manyheads.metrics import Score, TranslationCard, TranslationExample
 from manyheads.run import Event, Finished, Prepared, Resumed, Stage, Validated

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from manyheads import language
-from manyheads.cli.scorecard import difference_lines, score_title, show_cards
+from manyheads.cli.rendering.scorecard import difference_lines, score_title, show_cards
 from manyheads.metrics import (
     Baseline,
     Card,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from manyheads.cli.output import quoted
+from manyheads.cli.rendering.output import quoted
 
 from cli.conftest import environment_of
 

@@ -30,7 +30,7 @@ _PRELOADED = (
     "manyheads.bundle",
     "manyheads.compress",
     "manyheads.doctor",
-    "manyheads.init",
+    "manyheads.proposals",
     "manyheads.lens.pictures.head_pictures",
     "manyheads.report",
     "manyheads.run",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.init.recognition import recognize
+from manyheads.proposals.recognition import recognize
 from manyheads.text.reading import formats
 from manyheads.text.reading.formats import FORMATS, format_of, is_table, table_suffixes
 from manyheads.text.reading.readers import columns_of, read_pairs

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from manyheads.bundle import load
-from manyheads.init.cost_estimate import measure_cost
-from manyheads.init.fitted_recipe import propose
-from manyheads.init.recipe_text import recipe_text, with_files_from
-from manyheads.init.recognition import recognize
-from manyheads.init.survey import survey
+from manyheads.proposals.cost_estimate import measure_cost
+from manyheads.proposals.fitted_recipe import propose
+from manyheads.proposals.recipe_text import recipe_text, with_files_from
+from manyheads.proposals.recognition import recognize
+from manyheads.proposals.survey import survey
 from manyheads.run import read_recipe, run
 from manyheads.run.events import Finished
 from manyheads.tasks import TASKS

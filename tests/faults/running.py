@@ -65,7 +65,7 @@ def cache_of(folder: Path) -> Path:
 
 
 # The first optimizer imports torch._dynamo, which takes longer than the training of a small run.
-_PRELOADED = ["manyheads.cli.progress", "manyheads.cli.train", "manyheads.run", "torch._dynamo"]
+_PRELOADED = ["manyheads.cli.rendering.progress", "manyheads.cli.train", "manyheads.run", "torch._dynamo"]
 
 
 class RunProcess(Protocol):

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from manyheads.bundle import Bundle
 from manyheads.cli.init import init
-from manyheads.cli.output import open_output
+from manyheads.cli.rendering.output import open_output
 from manyheads.errors import CheckpointError, TrainingError
 from manyheads.interop.ctranslate2_export import export_bundle
 from manyheads.model import weights
@@ -25,7 +25,7 @@ from manyheads.storage import atomic_write, verify_manifest
 from manyheads.training import Checkpoints, Step
 
 from faults.running import ForkedRun, differences, outcome, output_of, run_forked, write_recipe
-from init.test_fitted_recipe import ESTIMATE
+from proposals.test_fitted_recipe import ESTIMATE
 from training.doubling import make_trainer
 
 
@@ -195,7 +195,7 @@ class TestCommands:
         assert (list(tmp_path.iterdir()), capsys.readouterr().err) == ([], "")
 
     def test_init(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("manyheads.init.cost_estimate.measure_cost", lambda recipe, survey, start: ESTIMATE)
+        monkeypatch.setattr("manyheads.proposals.cost_estimate.measure_cost", lambda recipe, survey, start: ESTIMATE)
         data, out = tmp_path / "rows.tsv", tmp_path / "recipe.toml"
         data.write_text("".join(f"a short text {n}\t{'good' if n % 2 else 'bad'}\n" for n in range(300)))
         with limited_files(200):

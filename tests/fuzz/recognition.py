@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 from random import Random
 
-from manyheads.init.recognition import recognize
-from manyheads.init.survey import survey
+from manyheads.proposals.recognition import recognize
+from manyheads.proposals.survey import survey
 from manyheads.tasks import TASKS
 from manyheads.tasks.task_init import Request
 

@@ -54,7 +54,7 @@ def write_data(folder: Path, task: str) -> Sequence[Path]:
 
 @pytest.mark.parametrize("task", ["translate", "classify", "tag", "language", "masked"])
 def test_init_train_and_doctor_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str) -> None:
-    monkeypatch.setattr("manyheads.init.cost_estimate._TRIAL_SECONDS", 0.0)  # the times are not tested here
+    monkeypatch.setattr("manyheads.proposals.cost_estimate._TRIAL_SECONDS", 0.0)  # the times are not tested here
     monkeypatch.setattr("manyheads.tasks.language.language_task._SHOWN", 3)  # tokens of a sample
     recipe, folder = tmp_path / "recipe.toml", tmp_path / "run"
     proposed = run("init", *write_data(tmp_path, task), "--task", task, "-o", recipe)

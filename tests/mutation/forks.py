@@ -19,7 +19,7 @@ FOLDER = REPOSITORY / "build" / "mutants"
 OPTIONS = ["-q", "-s", "-m", "not slow and not proof", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 _PACKAGES = ("serve", "bulk", "lab", "tasks", "run", "model", "training", "decode", "metrics", "data")
 # Those of init, doctor and lens are also the tests of what a task brings for them (tasks/*/*_commands.py).
-_TEST_FOLDERS = (*_PACKAGES, "reference", "cli", "init", "doctor", "lens", "extending")
+_TEST_FOLDERS = (*_PACKAGES, "reference", "cli", "proposals", "doctor", "lens", "extending")
 _TEST_FILES = (
     "test_storage.py",
     "test_bundle.py",

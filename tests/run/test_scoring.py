@@ -15,8 +15,8 @@ from manyheads import corpora
 from manyheads.bundle import Bundle, load
 from manyheads.data import CleanSettings
 from manyheads.errors import BundleError, DataError
-from manyheads.init.survey import survey
 from manyheads.metrics import Baseline, masked_card, read_sections, score_notes
+from manyheads.proposals.survey import survey
 from manyheads.run import (
     BaselineScored,
     Corpus,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.init.recognition import recognize
-from manyheads.init.survey import survey
+from manyheads.proposals.recognition import recognize
+from manyheads.proposals.survey import survey
 from manyheads.tasks import Classify, ClassifySettings, Tag, TagSettings
 from manyheads.text.reading.offset_spans import parse_spans
 from manyheads.text.reading.readers import columns_of

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.init.recognition import recognize
+from manyheads.proposals.recognition import recognize
 from manyheads.tasks.task_init import Request
 from manyheads.text.reading.readers import columns_of, read_pairs
 

@@ -16,8 +16,8 @@ from translating import Ids, serve
 
 from manyheads.answer.request import AnswerOptions
 from manyheads.bundle import load
-from manyheads.cli.answer_lines import AnswerLines, PredictOptions
-from manyheads.cli.output import open_output
+from manyheads.cli.rendering.answer_lines import AnswerLines, PredictOptions
+from manyheads.cli.rendering.output import open_output
 from manyheads.decode import DecodeSettings, EngineSelector, Hypothesis, SpecialTokens
 from manyheads.decode.native.loading import library
 from manyheads.model import ModelSettings, Transformer

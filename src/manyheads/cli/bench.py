@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import padded, program_name, right_aligned
+from manyheads.cli.rendering.output import padded, program_name, right_aligned
 from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from manyheads.bench import DecodingSpeed, Event, MatmulSpeed, TimeEstimates, TrainingSpeed
-    from manyheads.init.cost_estimate import Machine
+    from manyheads.proposals.cost_estimate import Machine
 
 _BUSY = 1.3  # times as long as on a free machine
 
@@ -50,7 +50,7 @@ _BUSY = 1.3  # times as long as on a free machine
 def bench(bundle: Path | None, lines: Path | None, quick: bool, as_json: bool) -> None:
     """Measure this machine, or a bundle on it."""
     from manyheads.bench import SIZES, measure_bundle, measure_machine, read_texts
-    from manyheads.init.cost_estimate import this_machine
+    from manyheads.proposals.cost_estimate import this_machine
 
     if bundle is None and lines is not None:
         raise click.UsageError(_("--lines needs a bundle: manyheads bench BUNDLE --lines FILE."))
@@ -97,7 +97,7 @@ def _collect(events: "Iterable[Event]", machine: "Machine", *, is_silent: bool) 
     from rich.console import Console
 
     from manyheads.bench import DecodingSpeed, MatmulSpeed, Measuring, MissingEngine, Sentences, TrainingSpeed
-    from manyheads.cli.progress import make_console
+    from manyheads.cli.rendering.progress import make_console
 
     measurements = _Measurements()
     console = Console(quiet=True) if is_silent else make_console(plain=False)

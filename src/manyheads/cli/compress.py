@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.cli.options import COUNT, JSON_RESULTS, MAX_COST, OVERWRITE_BUNDLE, VALID_FILES
-from manyheads.cli.output import program_name, quoted
+from manyheads.cli.rendering.output import program_name, quoted
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def quantize(
     from dataclasses import asdict
 
     from manyheads.bundle import load
-    from manyheads.cli.output import check_output_folder
+    from manyheads.cli.rendering.output import check_output_folder
     from manyheads.cli.train import echo_table
     from manyheads.compress.quantization import quantize as quantize_bundle
     from manyheads.lens.scored_rows import valid_rows
@@ -186,7 +186,7 @@ def shortlist(
     import json
 
     from manyheads.bundle import load
-    from manyheads.cli.output import check_output_folder
+    from manyheads.cli.rendering.output import check_output_folder
     from manyheads.cli.train import echo_table
     from manyheads.compress.shortlisting import ShortlistSettings, add_shortlist
     from manyheads.lens.aligner import require_cross_attention

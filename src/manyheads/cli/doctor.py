@@ -42,7 +42,7 @@ _COLUMN = 26
 @click.option("--json", "as_json", is_flag=True, help=_("Write the findings as JSON."))
 def doctor(path: Path, quick: bool, as_json: bool) -> None:
     """Run the checks that apply to a path."""
-    from manyheads.cli.progress import make_console
+    from manyheads.cli.rendering.progress import make_console
     from manyheads.doctor import detect_kind, examine, has_bad
 
     kind = detect_kind(path)

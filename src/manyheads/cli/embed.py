@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.options import COUNT
-from manyheads.cli.output import open_output
+from manyheads.cli.rendering.output import open_output
 from manyheads.messages import _
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from manyheads.cli.options import (
     with_decode_changes,
     with_threshold,
 )
-from manyheads.cli.output import open_output, quoted
+from manyheads.cli.rendering.output import open_output, quoted
 from manyheads.messages import _, _n
 from manyheads.text.reading.formats import table_suffixes
 
@@ -370,8 +370,8 @@ def _choose_thresholds(
 
 
 def _show_thresholds(choices: "Mapping[str, ThresholdChoice]", bundle: Path) -> None:
-    from manyheads.cli.progress import make_console
-    from manyheads.cli.scorecard import show_threshold
+    from manyheads.cli.rendering.progress import make_console
+    from manyheads.cli.rendering.scorecard import show_threshold
 
     for name, choice in choices.items():
         show_threshold(name, choice, str(bundle), make_console(plain=False))
@@ -531,8 +531,8 @@ def _print_cards(
     import json
     from dataclasses import asdict
 
-    from manyheads.cli.progress import make_console
-    from manyheads.cli.scorecard import show_cards
+    from manyheads.cli.rendering.progress import make_console
+    from manyheads.cli.rendering.scorecard import show_cards
     from manyheads.metrics import plain_texts
 
     if as_json:

@@ -116,7 +116,7 @@ _SAMPLE_ROWS = click.option(
 @JSON_RESULTS
 def show(bundle: Path, **options: Any) -> None:
     """Show the role cards of a bundle."""
-    from manyheads.cli.role_cards import CardOptions, show_roles
+    from manyheads.cli.rendering.role_cards import CardOptions, show_roles
 
     show_roles(bundle, CardOptions(**options))
 
@@ -137,7 +137,7 @@ def show(bundle: Path, **options: Any) -> None:
 @JSON_RESULTS
 def example(bundle: Path, as_json: bool) -> None:
     """Show one head whose absence changes an answer."""
-    from manyheads.cli.head_results import show_example
+    from manyheads.cli.rendering.head_results import show_example
 
     show_example(bundle, as_json=as_json)
 
@@ -173,7 +173,7 @@ def example(bundle: Path, as_json: bool) -> None:
 @JSON_RESULTS
 def importance(bundle: Path, also_by: tuple[str, ...], sample: int, valid: tuple[Path, ...], as_json: bool) -> None:
     """Measure the importance of every head."""
-    from manyheads.cli.head_importance import measure_importance
+    from manyheads.cli.rendering.head_importance import measure_importance
 
     measure_importance(bundle, also_by, sample, valid, as_json=as_json)
 
@@ -247,7 +247,7 @@ def importance(bundle: Path, also_by: tuple[str, ...], sample: int, valid: tuple
 @JSON_RESULTS
 def prune(bundle: Path, **options: Any) -> None:
     """Prune a bundle."""
-    from manyheads.cli.head_results import PruneOptions, prune_bundle
+    from manyheads.cli.rendering.head_results import PruneOptions, prune_bundle
 
     prune_bundle(bundle, PruneOptions(**options))
 
@@ -277,6 +277,6 @@ def prune(bundle: Path, **options: Any) -> None:
 @JSON_RESULTS
 def timeline(run: Path, sample: int, svg: Path | None, as_json: bool) -> None:
     """Show the timeline of roles of a run."""
-    from manyheads.cli.role_cards import show_timeline
+    from manyheads.cli.rendering.role_cards import show_timeline
 
     show_timeline(run, sample, svg, as_json=as_json)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.output import open_output, padded, program_name, quoted
+from manyheads.cli.rendering.output import open_output, padded, program_name, quoted
 from manyheads.errors import RecipeError
 from manyheads.language import using
 from manyheads.messages import _, _n
@@ -19,9 +19,9 @@ from manyheads.text.reading.formats import table_suffixes
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from manyheads.init.cost_estimate import Machine
-    from manyheads.init.fitted_recipe import Plan
-    from manyheads.init.recognition import RecognizedData
+    from manyheads.proposals.cost_estimate import Machine
+    from manyheads.proposals.fitted_recipe import Plan
+    from manyheads.proposals.recognition import RecognizedData
     from manyheads.tasks.pretrained import Pretrained
     from manyheads.tasks.proposal import Survey
 
@@ -168,10 +168,10 @@ def init(
     for file in (*data, *valid, *test):
         if not file.exists():
             check_readable(file)  # raises before torch is imported
-    from manyheads.init.cost_estimate import measure_cost, this_machine
-    from manyheads.init.fitted_recipe import propose
-    from manyheads.init.recognition import recognize
-    from manyheads.init.survey import survey
+    from manyheads.proposals.cost_estimate import measure_cost, this_machine
+    from manyheads.proposals.fitted_recipe import propose
+    from manyheads.proposals.recognition import recognize
+    from manyheads.proposals.survey import survey
     from manyheads.tasks import TASKS
     from manyheads.tasks.task_init import Request
 
@@ -288,7 +288,7 @@ def _show_task(sets: "RecognizedData") -> None:
 
 
 def _show_data(sets: "RecognizedData", survey: "Survey") -> None:
-    from manyheads.init.survey import count_of
+    from manyheads.proposals.survey import count_of
 
     data = sets.settings
     click.echo(_("{files}: {rows}", files=_names(data.train), rows=_rows(sets, survey)))
@@ -385,8 +385,8 @@ def _few(labels: "Sequence[str]") -> str:
 
 
 def _show_plan(plan: "Plan", machine: "Machine") -> None:
-    from manyheads.cli.scorecard import format_interval
-    from manyheads.init.fitted_recipe import round_epochs
+    from manyheads.cli.rendering.scorecard import format_interval
+    from manyheads.proposals.fitted_recipe import round_epochs
 
     proposal, estimate = plan.proposal, plan.estimate
     size = _("preset {preset}", preset=proposal.preset) if proposal.preset else proposal.size
@@ -448,7 +448,7 @@ def _cost(plan: "Plan", machine: "Machine") -> str:
 
 def _notes(plan: "Plan") -> list[str]:
     """What the data and the budget leave out, in the language in use; the same on every machine."""
-    from manyheads.init.fitted_recipe import round_epochs
+    from manyheads.proposals.fitted_recipe import round_epochs
 
     notes = [str(note) for note in plan.proposal.notes]
     if plan.estimate.n_too_long:
@@ -480,7 +480,7 @@ def _load_notes(plan: "Plan") -> list[str]:
 
 def _recipe_text(plan: "Plan", folder: Path) -> str:
     """The commented recipe; its comments are in English, and the same whatever else the machine is doing."""
-    from manyheads.init.recipe_text import recipe_text, with_files_from
+    from manyheads.proposals.recipe_text import recipe_text, with_files_from
 
     with using("en"):
         heading = [

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from manyheads.cli.options import COUNT
-from manyheads.cli.output import program_name, quoted
+from manyheads.cli.rendering.output import program_name, quoted
 from manyheads.language import current
 from manyheads.messages import _
 
@@ -92,7 +92,7 @@ def lab(
     plain: bool,
 ) -> None:
     """List questions, run one, or write the cards."""
-    from manyheads.cli.progress import make_console
+    from manyheads.cli.rendering.progress import make_console
     from manyheads.lab.lab_answers import find_question
 
     console = make_console(plain=plain)
@@ -169,7 +169,7 @@ def _list_questions(console: "Console", *, as_json: bool) -> None:
 
 
 def _write_cards(path: Path) -> None:
-    from manyheads.cli.output import open_output
+    from manyheads.cli.rendering.output import open_output
     from manyheads.lab.card_page import render_cards
 
     with open_output(path) as stream:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.output import cell_width, open_output, padded, program_name, quoted, wrap_cells
+from manyheads.cli.rendering.output import cell_width, open_output, padded, program_name, quoted, wrap_cells
 from manyheads.messages import _, _n
 
 if TYPE_CHECKING:

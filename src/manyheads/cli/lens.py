@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.cli.options import VALID_FILES
-from manyheads.cli.output import check_folder_of
+from manyheads.cli.rendering.output import check_folder_of
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def write_page(
     """
     from urllib.parse import urlencode
 
-    from manyheads.cli.progress import make_console
+    from manyheads.cli.rendering.progress import make_console
     from manyheads.language import current
     from manyheads.lens.roles.head_survey import survey_heads
     from manyheads.serve.lens_page.head_jobs import survey_for_page

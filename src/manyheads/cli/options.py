@@ -60,7 +60,7 @@ THRESHOLD = click.option(
 BASELINE_ONLY = click.option(
     "--baseline-only",
     is_flag=True,
-    help=_("Answer with the bundle's linear model alone, which is many times as fast."),
+    help=_("Answer with the bundle's linear model alone, which is faster; `evaluate` says how it scores."),
 )
 
 _TEXT_OPTIONS = (
@@ -130,7 +130,7 @@ def check_inputs(bundle: Path, files: Sequence[Path | str]) -> None:
 
 def column_option(field: str, column: str) -> str:
     """Return the option that chooses the column of a field, as a part of a command to copy."""
-    from manyheads.cli.output import quoted
+    from manyheads.cli.rendering.output import quoted
 
     return f"--{field}-column {quoted(column)}"
 

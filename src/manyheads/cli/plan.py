@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import padded, program_name, right_aligned, wrap_cells
+from manyheads.cli.rendering.output import padded, program_name, right_aligned, wrap_cells
 from manyheads.messages import Message, _, _n
 
 if TYPE_CHECKING:

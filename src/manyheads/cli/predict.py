@@ -14,16 +14,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from manyheads.answer.request import AnswerOptions
-from manyheads.cli.answer_lines import (
-    BATCH_LINES,
-    AnswerLines,
-    PredictOptions,
-    name_line,
-    refuse_documents,
-    show_cut_off,
-    show_errors,
-    show_remarks,
-)
 from manyheads.cli.options import (
     BASELINE_ONLY,
     COUNT,
@@ -33,6 +23,16 @@ from manyheads.cli.options import (
     decode_options,
     read_text_options,
     text_options,
+)
+from manyheads.cli.rendering.answer_lines import (
+    BATCH_LINES,
+    AnswerLines,
+    PredictOptions,
+    name_line,
+    refuse_documents,
+    show_cut_off,
+    show_errors,
+    show_remarks,
 )
 from manyheads.messages import _
 from manyheads.text.reading.formats import is_table, table_suffixes
@@ -239,7 +239,7 @@ def predict(
     if tables and shards is not None:
         raise click.UsageError(_("{file} is a table, and --shards takes lines: leave it out.", file=tables[0]))
     if tables:
-        from manyheads.cli.predict_table import check_table, predict_table
+        from manyheads.cli.rendering.predict_table import check_table, predict_table
 
         table = check_table(options, files, output)
         progress = _make_progress(None, on_terminal=output is None and sys.stdout.isatty())
@@ -263,7 +263,7 @@ def _local(file: str) -> str:
 
 def _answer_lines(options: PredictOptions, files: Sequence[str], output: Path | None) -> None:
     """Answer all lines in this process."""
-    from manyheads.cli.output import open_output
+    from manyheads.cli.rendering.output import open_output
 
     reader = _Reader(files)
     loaded = options.load()

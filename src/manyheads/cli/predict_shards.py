@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from manyheads.cli.answer_lines import BATCH_LINES, AnswerLines, PredictOptions, show_cut_off, show_errors, show_remarks
+from manyheads.cli.rendering.answer_lines import (
+    BATCH_LINES,
+    AnswerLines,
+    PredictOptions,
+    show_cut_off,
+    show_errors,
+    show_remarks,
+)
 from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
@@ -191,7 +198,7 @@ def _remarks(folder: "ShardFolder") -> "Remarks":
 
 
 def _join(folder: "ShardFolder", output: Path, files: Sequence[str]) -> None:
-    from manyheads.cli.output import open_output
+    from manyheads.cli.rendering.output import open_output
 
     with open_output(output, *files) as stream:
         folder.join(stream)

@@ -28,7 +28,7 @@ from manyheads.messages import _
 @click.argument("link", type=click.Path(path_type=Path))
 def promote(bundle: Path, link: Path) -> None:
     """Repoint a link."""
-    from manyheads.cli.output import check_folder_of
+    from manyheads.cli.rendering.output import check_folder_of
     from manyheads.errors import BundleError
     from manyheads.storage import verify_manifest
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from manyheads.cli.output import program_name
+from manyheads.cli.rendering.output import program_name
 from manyheads.messages import _, _n
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _command(job: "Quickstart", corpus: str, output: Path | None) -> str:
 
 def _show_demo(bundle: Path, job: "Quickstart", corpus: str, *, plain: bool) -> None:
     from manyheads.bundle import load
-    from manyheads.cli.progress import make_console
+    from manyheads.cli.rendering.progress import make_console
 
     assert job.demo is not None  # checked by the caller
     demo = job.demo(load(bundle).predictions, corpus)
@@ -243,7 +243,7 @@ def _page_rows(bundle: Path) -> list[tuple[str, str]]:
 
 def _example_rows(bundle: Path, job: "Quickstart", examples: _Examples) -> list[tuple[str, str]]:
     """Return rows with the command to predict, and what changes without a head; a command takes two lines."""
-    from manyheads.cli.head_results import example_rows, shell_word
+    from manyheads.cli.rendering.head_results import example_rows, shell_word
 
     text, predict = shell_word(examples.text), f"{program_name()} predict {bundle}"
     command = (predict, f"--prompt {text}") if job.takes_prompt else (f"echo {text}", f"| {predict}")
@@ -285,8 +285,8 @@ def _wants_more_steps(bundle: Path, steps: int | None) -> bool:
 def _show_existing(bundle: Path, job: "Quickstart", corpus: str, command: str) -> None:
     """Show the scores of the trained model and what to do with it."""
     from manyheads.bundle import load
-    from manyheads.cli.progress import make_console
-    from manyheads.cli.scorecard import show_scores
+    from manyheads.cli.rendering.progress import make_console
+    from manyheads.cli.rendering.scorecard import show_scores
     from manyheads.cli.train import echo_table
 
     loaded = load(bundle)

@@ -22,11 +22,11 @@ from manyheads.cli.init import init
 from manyheads.cli.lab import lab
 from manyheads.cli.learn import learn
 from manyheads.cli.lens import lens
-from manyheads.cli.output import cell_width, wrap_cells
 from manyheads.cli.plan import plan
 from manyheads.cli.predict import predict
 from manyheads.cli.promote import promote
 from manyheads.cli.quickstart import quickstart
+from manyheads.cli.rendering.output import cell_width, wrap_cells
 from manyheads.cli.serve import serve
 from manyheads.cli.train import train
 from manyheads.cli.translate_file import translate_file

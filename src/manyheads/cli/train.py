@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from manyheads import language
-from manyheads.cli.output import program_name, quoted
+from manyheads.cli.rendering.output import program_name, quoted
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ def _cross_validate(
     import shlex
     from dataclasses import asdict
 
-    from manyheads.cli.progress import make_console
-    from manyheads.cli.scorecard import show_scores
+    from manyheads.cli.rendering.progress import make_console
+    from manyheads.cli.rendering.scorecard import show_scores
     from manyheads.metrics import display_name, format_score
     from manyheads.run import RunFolder, check_same_recipe, fold_recipes, read_recipe, score_folds
     from manyheads.storage import atomic_write
@@ -164,7 +164,7 @@ def run_with_progress(
     group: "ProcessGroup | None" = None,
 ) -> "Finished":
     """Run a recipe in a folder and show its progress; `resume_command` is printed if the run is interrupted."""
-    from manyheads.cli.progress import make_console, show_finished, show_run
+    from manyheads.cli.rendering.progress import make_console, show_finished, show_run
     from manyheads.report import follow
     from manyheads.run import Finished, Interrupted, RunFolder, StopRequest, run
 

@@ -15,7 +15,7 @@ from manyheads.cli.options import (
     text_options,
     with_decode_changes,
 )
-from manyheads.cli.output import check_folder_of
+from manyheads.cli.rendering.output import check_folder_of
 from manyheads.messages import _, _n
 from manyheads.text.documents.formats import document_suffixes
 

@@ -156,7 +156,7 @@ def _walk_bundle(bundle: Path, text: str, options: dict[str, Any]) -> "Walk":
 def _print_page(page: "Page", steps: tuple[int, ...] | None) -> None:
     from dataclasses import replace
 
-    from manyheads.cli.progress import make_console
+    from manyheads.cli.rendering.progress import make_console
     from manyheads.walks.walk_steps import show_heading, show_steps
 
     console = make_console(plain=False)

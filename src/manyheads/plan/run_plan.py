@@ -12,12 +12,12 @@ import torch
 
 from manyheads.data import CleanSettings
 from manyheads.errors import DataError
-from manyheads.init.cost_estimate import CostEstimate, measure_cost
-from manyheads.init.survey import survey_recipe
 from manyheads.messages import _
 from manyheads.model.flops import PASSES, BatchShape, forward_flop, training_flop
 from manyheads.model.size import parameters_by_part
 from manyheads.plan.training_memory import DeviceMemory, device_memory
+from manyheads.proposals.cost_estimate import CostEstimate, measure_cost
+from manyheads.proposals.survey import survey_recipe
 from manyheads.run import DataSettings, Recipe
 from manyheads.tasks import TASKS
 from manyheads.training.settings import uses_bfloat16

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.init.recognition import RecognizedData, recognize
+from manyheads.proposals.recognition import RecognizedData, recognize
 from manyheads.tasks.seq2seq.seq2seq_commands import pick_columns
 from manyheads.tasks.task_init import Request
 from manyheads.text.language_codes import language_of_text, languages_of_names

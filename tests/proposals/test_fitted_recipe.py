@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from manyheads import corpora
 from manyheads.errors import DataError, RecipeError
-from manyheads.init.cost_estimate import (
+from manyheads.proposals.cost_estimate import (
     CostEstimate,
     load_of,
     measure_cost,
@@ -21,9 +21,9 @@ from manyheads.init.cost_estimate import (
     quiet_mean,
     thread_speedup,
 )
-from manyheads.init.fitted_recipe import Plan, propose
-from manyheads.init.recipe_text import recipe_text, with_files_from
-from manyheads.init.survey import survey
+from manyheads.proposals.fitted_recipe import Plan, propose
+from manyheads.proposals.recipe_text import recipe_text, with_files_from
+from manyheads.proposals.survey import survey
 from manyheads.run import Recipe, read_recipe
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import TASKS, ClassifySettings, LanguageSettings, MaskedSettings, Seq2SeqSettings, TagSettings
@@ -287,7 +287,7 @@ def test_speedup_of_threads() -> None:
 def test_slowdown_beside_busy_programs(
     monkeypatch: pytest.MonkeyPatch, n_busy: int, n_threads: int, expected: float
 ) -> None:
-    monkeypatch.setattr("manyheads.init.cost_estimate.count_cores", lambda: 2)
+    monkeypatch.setattr("manyheads.proposals.cost_estimate.count_cores", lambda: 2)
     waited = (n_busy + 1) / 2  # one thread among n + 1 on two cores
     assert load_of(waited, n_threads) == (pytest.approx(expected), n_busy)
 

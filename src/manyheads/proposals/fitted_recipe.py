@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from manyheads.data import CleanSettings
 from manyheads.errors import RecipeError
-from manyheads.init.cost_estimate import CostEstimate, nominal_seconds
 from manyheads.messages import _
+from manyheads.proposals.cost_estimate import CostEstimate, nominal_seconds
 from manyheads.run.recipe import DataSettings, Recipe
 from manyheads.settings import to_table
 from manyheads.tasks import TASKS

@@ -8,8 +8,8 @@ from typing import Any
 
 from manyheads.data import CleanSettings
 from manyheads.errors import DataError
-from manyheads.init.splits import by_split, sibling_files
 from manyheads.messages import _
+from manyheads.proposals.splits import by_split, sibling_files
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import TASKS
 from manyheads.tasks.data_files import DataFiles, FolderListing, are_plain_text, split_in_name

@@ -28,7 +28,6 @@ from manyheads.data import Encoded, Texts
 from manyheads.data.cleaning import KEPT
 from manyheads.data.encoded import TOO_LONG
 from manyheads.errors import DataError
-from manyheads.init.survey import row_noun
 from manyheads.messages import _
 from manyheads.metrics import Score
 from manyheads.metrics.bootstrap import N_RESAMPLES
@@ -37,6 +36,7 @@ from manyheads.model.device import pick_device
 from manyheads.model.flops import BatchShape
 from manyheads.model.size import parameters_by_part
 from manyheads.model.weights import count_parameters
+from manyheads.proposals.survey import row_noun
 from manyheads.run.recipe import Recipe
 from manyheads.run.warm_start import freeze
 from manyheads.tasks import TASKS, LabelingTask, Task, TrainingData

@@ -6,8 +6,8 @@ import pytest
 
 from manyheads import corpora
 from manyheads.errors import DataError
-from manyheads.init import survey as survey_module
-from manyheads.init.survey import survey
+from manyheads.proposals import survey as survey_module
+from manyheads.proposals.survey import survey
 from manyheads.run.recipe import DataSettings
 from manyheads.tasks import ClassifySettings, LanguageSettings, TagSettings
 

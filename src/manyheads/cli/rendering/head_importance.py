@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from manyheads.bundle import load
-from manyheads.cli.head_results import StageBars, machine_info
-from manyheads.cli.progress import make_console
+from manyheads.cli.rendering.head_results import StageBars, machine_info
+from manyheads.cli.rendering.progress import make_console
 from manyheads.lens.ablated_probability import WAYS, Ablated, LostProbability, answered_texts, lost_probabilities
 from manyheads.lens.importance import (
     Ablation,

@@ -14,7 +14,7 @@ import click
 
 from manyheads.answer.request import AnswerOptions
 from manyheads.cli.options import check_text_options, with_decode_changes, with_threshold
-from manyheads.cli.output import quoted
+from manyheads.cli.rendering.output import quoted
 from manyheads.messages import Message, _, _n
 
 if TYPE_CHECKING:

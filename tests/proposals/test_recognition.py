@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.init.recognition import RecognizedData, recognize
 from manyheads.language import using
+from manyheads.proposals.recognition import RecognizedData, recognize
 from manyheads.tasks import ClassifySettings, LanguageSettings, MaskedSettings, Seq2SeqSettings, TagSettings
 from manyheads.tasks.task_init import Request
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from manyheads.errors import DataError
-from manyheads.init import survey as survey_module
-from manyheads.init.cost_estimate import measure_cost
-from manyheads.init.fitted_recipe import Plan, propose
-from manyheads.init.recognition import recognize
-from manyheads.init.survey import survey
+from manyheads.proposals import survey as survey_module
+from manyheads.proposals.cost_estimate import measure_cost
+from manyheads.proposals.fitted_recipe import Plan, propose
+from manyheads.proposals.recognition import recognize
+from manyheads.proposals.survey import survey
 from manyheads.tasks.proposal import Survey
 
 WORDS = [f"{first}{last}" for first in ("ba", "do", "ki", "lu", "me") for last in ("n", "r", "st", "t", "x")]

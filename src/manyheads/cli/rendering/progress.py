@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from manyheads.cli.scorecard import (
+from manyheads.cli.rendering.scorecard import (
     format_interval,
     has_random_examples,
     show_baselines,

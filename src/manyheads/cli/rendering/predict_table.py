@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from manyheads.cli.answer_lines import BATCH_LINES, AnswerLines, PredictOptions, show_cut_off, show_errors, show_remarks
 from manyheads.cli.options import column_option
+from manyheads.cli.rendering.answer_lines import (
+    BATCH_LINES,
+    AnswerLines,
+    PredictOptions,
+    show_cut_off,
+    show_errors,
+    show_remarks,
+)
 from manyheads.messages import _
 
 if TYPE_CHECKING:
@@ -60,7 +67,7 @@ def predict_table(
 ) -> int:
     """Answer every row of a table, and write the table with the answers; return the exit code."""
     from manyheads.answer.table_answers import answer_rows, input_spec
-    from manyheads.cli.output import open_output
+    from manyheads.cli.rendering.output import open_output
     from manyheads.text.reading.files import check_readable
 
     path = Path(file)

@@ -16,8 +16,8 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from manyheads.bundle import load
-from manyheads.cli.output import check_output_folder, program_name, quoted
-from manyheads.cli.progress import make_console
+from manyheads.cli.rendering.output import check_output_folder, program_name, quoted
+from manyheads.cli.rendering.progress import make_console
 from manyheads.cli.train import echo_table
 from manyheads.compress.fine_tuning import FineTuneSettings, make_fine_tuner
 from manyheads.compress.pruning import Method, PruningReport, count_to_remove, prune

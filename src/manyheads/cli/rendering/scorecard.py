@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from manyheads.cli.output import quoted
+from manyheads.cli.rendering.output import quoted
 from manyheads.messages import _
 from manyheads.metrics import (
     NO_LABEL,

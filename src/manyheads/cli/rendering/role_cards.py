@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from manyheads.bundle import Bundle, load
-from manyheads.cli.output import open_output
-from manyheads.cli.progress import make_console
+from manyheads.cli.rendering.output import open_output
+from manyheads.cli.rendering.progress import make_console
 from manyheads.lens.pictures.role_pictures import draw_heads, draw_timeline
 from manyheads.lens.roles.role_assignment import UNKNOWN, HeadReport, RoleCard, as_displayed, make_report
 from manyheads.lens.roles.role_names import role_color, role_name

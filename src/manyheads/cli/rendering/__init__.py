@@ -1,0 +1,1 @@
+"""What commands print and write: answers, tables, scorecards, progress, head roles."""
