@@ -30,9 +30,10 @@ NOT_PROMISES = (
     "Both commands create",  # tests run inside that .venv
     "Without make",
     "Apache-2.0",
-    "With your own text:",
+    "With your own text or translation memory:",
     "`manyheads init mail.en mail.de`, then",
-    "Translate, train on your own text.",
+    "Translate, train on your own text, documents.",
+    "Write attention in 20 minutes.",
     "Look inside; every number",
     "All questions, predicted and measured.",
     "Serve bundles.",
