@@ -56,7 +56,6 @@ class Effect:
             return "not distinguishable"
         return "as predicted" if (self.mean > zero) == (self.comparison.expect == "higher") else "contrary"
 
-
     def _is_beyond_its_bound(self, zero: float) -> bool:
         """Whether the difference would only grow if every run had reached the level."""
         return (self.bound == "≥" and self.mean > zero) or (self.bound == "≤" and self.mean < zero)
@@ -65,9 +64,7 @@ class Effect:
 def find_effects(question: Question, results: Results) -> list[Effect]:
     """The effects of all comparisons whose arms could run."""
     effects = [
-        effect
-        for comparison in question.comparisons
-        if (effect := _compare(comparison, question, results)) is not None
+        effect for comparison in question.comparisons if (effect := _compare(comparison, question, results)) is not None
     ]
     corrected = holm([effect.p for effect in effects])
     return [replace(effect, corrected_p=p) for effect, p in zip(effects, corrected, strict=True)]
