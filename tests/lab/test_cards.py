@@ -114,8 +114,8 @@ def test_a_card_names_an_older_protocol_and_rates_at_an_edge():
 # What sentences of the cards say about two arms: how the measure of the first compares with that of the second.
 # A rerun that contradicts one of these fails the test; the sentence has to be rewritten then.
 _SAID = """
-scale none sqrt 512 median_gradient lower
-scale none sqrt 512 tail_gradient higher
+scale none sqrt 512 median_gradient unclear
+scale none sqrt 512 tail_gradient unclear
 projections shared separate previous accuracy lower
 projections none separate previous accuracy lower
 projections matched separate previous accuracy lower
