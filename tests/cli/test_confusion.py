@@ -20,6 +20,9 @@ class FakeTask:
     card: Card
     settings: object = None
 
+    def fields(self, settings: object) -> tuple[str, ...]:
+        return "text", "label"
+
     def read(self, files: Sequence[str], columns: object, settings: object) -> Iterator[tuple[str, ...]]:
         yield ("a text", "good")
 
@@ -36,8 +39,9 @@ class Loaded:
 
 
 def run(card: Card, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:
+    monkeypatch.setattr("manyheads.cli.evaluate.check_inputs", lambda bundle, data: None)
     monkeypatch.setattr("manyheads.bundle.load", lambda path, device: Loaded(FakeTask(card)))
-    result = CliRunner().invoke(evaluate, ["bundle", "test.tsv", *arguments])
+    result = CliRunner().invoke(evaluate, ["bundle", "test.txt", *arguments])
     return result.exit_code, result.output
 
 

@@ -103,7 +103,7 @@ def test_unusable_data_is_refused_in_one_line(
         (["a.tsv", "-o", "."], ". is a folder. Name a file to write with -o"),
         (["a.tsv", "-o", "a.tsv", "--overwrite"], "a.tsv is part of the data"),
         (["a.tsv", "--source-column", "1"], "only one column is given"),
-        (["a", "b", "c"], "3 files are given"),
+        (["a.tsv", "a.tsv", "a.tsv"], "3 files are given"),
         (["missing.tsv"], "missing.tsv: there is no such file"),
         (["a.tsv", "--task", "sing"], "'sing' is not one of 'translate'"),
     ],

@@ -170,7 +170,7 @@ def test_the_library_checks_every_argument_itself(changes: dict[str, object], me
         ({"vocab_size": 2**30}, "vocab_size = 1073741824 is not between"),
         ({"bos": 61}, "bos = 61 is not between 0 and 60"),
         ({"eos": -1}, "eos = -1 is not between 0 and 60"),
-        ({"activation": 3}, "activation = 3 is not between 0 and 2"),
+        ({"activation": 4}, "activation = 4 is not between 0 and 3"),
         ({"epsilon": float("nan")}, "epsilon = nan"),
         ({"width": 33}, r"tensor 0 has 1952 elements; expected 2013"),
         ({"positions": 1}, "tensor 6 has 0 elements; expected 160"),

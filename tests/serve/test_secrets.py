@@ -22,7 +22,7 @@ from manyheads.serve.lens_page.lens_app import make_app
 from manyheads.serve.lens_page.lens_session import LensSession, TraceRequest
 from manyheads.serve.service.access import Access
 from manyheads.serve.service.service import Service
-from manyheads.serve.service.service_app import make_service_app
+from manyheads.serve.service.service_app import DirectRoutes, make_service_app
 from manyheads.serve.service.settings import ServeSettings
 
 from lens.makers import TEXTS
@@ -65,7 +65,7 @@ def routes_of(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[Call]:
 
 def all_routes() -> set[Call]:
     app = make_service_app(Service({}, ServeSettings()), Access({}, None)).app
-    return set(routes_of(cast(FastAPI, app).routes))
+    return set(routes_of(cast(FastAPI, cast(DirectRoutes, app).app).routes))
 
 
 @dataclass
@@ -131,6 +131,7 @@ def send_texts(walker: Walker, text: str) -> None:
             ask(("POST", "/v1/predict"), {"bundle": bundle, "texts": [text], **fields})
     for model in ("language", "seq2seq", "none"):
         ask(("POST", "/v1/completions"), {"model": model, "prompt": text, "max_tokens": 4})
+        ask(("POST", "/v1/embeddings"), {"model": model, "input": text})
         ask(("POST", "/v1/chat/completions"), {"model": model, "messages": [{"role": "user", "content": text}]})
     for path in ("/translate", "/detect"):
         ask(("POST", path), {"q": text, "source": "en", "target": "zh", "alternatives": 2})
@@ -234,7 +235,8 @@ def walked(bundles: dict[str, Path], folder: Path, *options: str) -> tuple[Walke
 def test_a_server_shows_nothing_of_the_owner(bundles: dict[str, Path], tmp_path: Path) -> None:
     first, second, log, opened = walked(bundles, tmp_path)
     assert second.asked == all_routes()
-    assert second.asked - second.answered == {("POST", "/v1/chat/completions")}  # not offered
+    # Chats are not offered, and no bundle gives vectors.
+    assert second.asked - second.answered == {("POST", "/v1/chat/completions"), ("POST", "/v1/embeddings")}
     assert first.found(MARKS | PATHS) == {}
     assert second.found(MARKS | PATHS | {"another visitor": VISITOR}) == {}
     assert [word for word in (*MARKS.values(), *PATHS.values(), VISITOR) if word in log] == []

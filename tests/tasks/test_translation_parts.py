@@ -124,7 +124,7 @@ def test_what_the_model_reads() -> None:
 def test_text_of_nothing_but_a_url_is_copied() -> None:
     [prediction] = make_task().predict(["https://x.org/b"], replace(BEAM, n_best=2))
     assert [one.text for one in prediction.candidates] == ["https://x.org/b"] * 2
-    assert prediction.warnings == []
+    assert not prediction.warnings
 
 
 def test_lost_spans_and_short_translations_are_reported() -> None:

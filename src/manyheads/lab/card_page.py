@@ -76,14 +76,16 @@ def caveats(card: AnswerCard, answers: Mapping[str, Answered]) -> list[Message]:
             (arm, condition) for arm, condition in one.question.cells() if one.results.edge(arm.name, condition.name)
         ]
         if one.question.tuned_on is not None and one.question.asks != "property" and not one.question.converges:
+            date = one.results.stamp["date"]
             found.append(
                 Message(
-                    "{question}: trained for a fixed number of steps (older protocol, {date}); {n_edges} learning "
-                    "rates at the edge of their grid.",
+                    "{question}: fixed number of steps (older protocol, {date}), {n_edges} rates at an edge.",
                     question=name,
-                    date=one.results.stamp["date"],
+                    date=date,
                     n_edges=len(edges),
                 )
+                if edges
+                else Message("{question}: fixed number of steps (older protocol, {date}).", question=name, date=date)
             )
         elif edges:
             cells = ", ".join(f"{arm.name} {condition.name}".removesuffix(" -") for arm, condition in edges)

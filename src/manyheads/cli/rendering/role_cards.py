@@ -144,7 +144,7 @@ def _show_report(report: HeadReport, console: Console, *, show_all: bool) -> Non
     if not console.is_terminal:
         console.width = _WIDTH
     console.print(_card_table(shown))
-    legend = _("base: best baseline, or neighboring words · random: best head of untrained models · conf.: confidence")
+    legend = _("base: best baseline, or neighbors · random: best head of untrained models · conf.: confidence")
     console.print(f"  {legend}", style="dim", markup=False)
     if len(shown) < len(report.cards):
         note = _(

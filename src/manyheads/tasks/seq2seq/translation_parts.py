@@ -121,7 +121,7 @@ class PartReader:
             content = text[line.start : line.end]
             if self._is_too_long(content, len(ids), own):
                 parts[index] += self._split(text, line.start, line.end, own)
-            elif not line.is_copied and not is_blank(content):
+            elif (own.prefix or not line.is_copied) and not is_blank(content):
                 parts[index].append(line)
                 if ids_by_source is not None:
                     ids_by_source[line.source] = ids
@@ -159,7 +159,7 @@ class PartReader:
             within = split_long(line[start:end], fits, self.language, own)
             begin = line_start + start
             parts += [self._part(text, begin + first, begin + last, options) for first, last in within]
-        return [part for part in parts if not part.is_copied]
+        return [part for part in parts if options.prefix or not part.is_copied]
 
     def _part(self, text: str, start: int, end: int, options: TextOptions = NO_OPTIONS) -> Part:
         text = text[start:end]

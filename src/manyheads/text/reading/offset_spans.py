@@ -55,8 +55,13 @@ def encode_spans(value: object) -> str | None:
 
 
 def decode_spans(text: str) -> list[OffsetSpan] | None:
-    """Return the spans that `encode_spans` wrote; None if the text are tags."""
-    return [OffsetSpan(*span) for span in json.loads(text[1:])] if text.startswith(_MARK) else None
+    """Return the spans that `encode_spans` wrote; None if the text are tags, also those of a file with the same mark."""
+    if not text.startswith(_MARK):
+        return None
+    try:
+        return parse_spans(json.loads(text[1:]))
+    except (ValueError, RecursionError):
+        return None
 
 
 def split_by_of(texts: Sequence[str]) -> SplitBy:
