@@ -55,7 +55,7 @@ def encode_spans(value: object) -> str | None:
 
 
 def decode_spans(text: str) -> list[OffsetSpan] | None:
-    """Return the spans that `encode_spans` wrote; None if the text are tags, also those of a file with the same mark."""
+    """Return the spans that `encode_spans` wrote; None if the text are tags, even with the same mark."""
     if not text.startswith(_MARK):
         return None
     try:
